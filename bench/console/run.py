@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How long the pages and the JSON routes take over a large store.
+"""Measures how long the pages and the JSON routes need with a large store.
 
     python3 bench/console/run.py [--program PROGRAM] [--calls N] [--recoveries N] [--rounds N]
 
-Fills a store as a gateway has it after the thirty days that it keeps records, serves it, and asks each page and each route so many times, one at a time. The
-sums are also asked for before the calls are summed, by the command: the ratio is what summing is for. Prints Markdown. Needs
-nothing but Python and the program, which is built where none is named.
+Fills a store with the records of a gateway that keeps them for thirty days, serves the store, and requests each page
+and each route `--rounds` times, one after another. The command also computes the sums before the calls are summed:
+the ratio shows the effect of summing. Prints Markdown. Needs only Python and the program, which is built unless
+`--program` names one.
 """
 
 import argparse
@@ -46,7 +47,9 @@ def moment(at):
 
 
 def calls(count, now, chance):
-    """Calls in sessions of an hour or two, a tenth of them cut; the row of each and whether it was."""
+    """Yields calls in sessions of an hour or two. A tenth of their replies are cut. Yields whether the reply is cut,
+    and the row of the call.
+    """
     for session in range(count // CALLS_A_SESSION):
         at = now - timedelta(seconds=chance.uniform(600, DAYS * 86_400))
         key, model, upstream = f"key-{chance.randrange(KEYS)}", chance.choice(MODELS), chance.choice(UPSTREAMS)
@@ -120,7 +123,7 @@ def seconds(work):
 
 
 class Served:
-    """The program on a store, until the block ends."""
+    """Runs the program with a store until the block ends."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The time of compaction next to peers that ask no model, in processor time, by the length of the conversation.
+"""Measures the CPU time of compaction by the length of the conversation, and that of peers that ask no model.
 
     python3 bench/context/compaction.py [--rounds 5] [--command target/release/endmark]
 
-The conversation is made up: an agent with a tool, whose results are logs, JSON and compilers' output, about four characters to
-a token. Endmark is the release build, run as a command on a file, reading and writing included; the time of a run on a small
-file is taken off. Peers run where Python finds them (`pip install langchain headroom-ai google-adk`): LangChain's `trim_messages`
-and `ClearToolUsesEdit`, both with the counters they have for a start, headroom's `compress`, and ADK's `ContextFilterPlugin`, which
-keeps the newest ten rounds and counts nothing; ADK's compaction proper asks a model.
+The conversation is generated: an agent uses a tool that returns logs, JSON and compiler output, with about four
+characters per token. Endmark is the release build. It runs as a command on a file, so its time includes reading and
+writing; the time of a run with a small file is subtracted. Peers run if they are installed (`pip install langchain
+headroom-ai google-adk`): LangChain's `trim_messages` and `ClearToolUsesEdit`, both with their default counters,
+headroom's `compress`, and ADK's `ContextFilterPlugin`, which keeps the newest ten rounds and counts no tokens. ADK's
+own compaction asks a model, so it is not measured.
 """
 
 import argparse
@@ -107,7 +108,7 @@ def adk_parts(types, message: dict) -> list:
 
 
 def seconds(run) -> float:
-    """Of the processor, of this process and of those it has waited for."""
+    """Returns the CPU time of a run in seconds, including child processes that have ended."""
     def used() -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return time.process_time() + children.ru_utime + children.ru_stime

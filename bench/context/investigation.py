@@ -1,4 +1,5 @@
-"""What compaction keeps of an investigation in logs: calls, hypotheses, values that are used again and values in bulk.
+"""Measures what compaction keeps of an investigation in logs: calls, hypotheses, and values that occur once, often,
+or again later.
 
     python3 bench/context/investigation.py --command target/release/endmark
 """
@@ -9,7 +10,7 @@ import random
 import subprocess
 
 SERVICES = ("checkout", "ledger", "search", "mailer", "gate")
-# One shape of ids for each kind of system.
+# The form of ids in each kind of system.
 SHAPES = (
     lambda chosen: f"{chosen.getrandbits(128):032x}",
     lambda chosen: f"req-{chosen.randrange(10**8):08d}",
@@ -44,7 +45,9 @@ def investigation(steps, rows, seed):
 
 
 def peers(messages, most):
-    """What others keep within as many tokens, where Python finds them (`pip install langchain headroom-ai`)."""
+    """Returns what peers keep within the same number of tokens, if they are installed (`pip install langchain
+    headroom-ai`).
+    """
     try:
         from langchain_core.messages import convert_to_messages, trim_messages
     except ImportError:

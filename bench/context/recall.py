@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Future-reference recall of compaction (CX-4), next to two common policies.
+"""Measures how many values that an agent needs later are kept by compaction (CX-4), compared with two common
+policies.
 
 For every tool call of a recorded conversation, the history before it is compacted. The score counts the values (four
-characters or more) that the agent then put into the call's arguments and that occurred in the history: how many of them
-are still in the request after compaction. It needs no model and no labels: the truth is the agent's next step.
+characters or more) that the agent then put into the call's arguments and that occurred in the history. It is the
+share of these values that are still in the request after compaction. It needs no model and no labels, because the
+agent's next step shows which values it needed.
 
     recall.py --data trajectories.json [--command "endmark compact --batch"] [--shares 0.35,0.2] [--gate]
 
-The data is a JSON list of objects with `traj`, messages of Chat Completions, as tau-bench records them; ENDMARK_TAU_BENCH
-can also give its path. `--other-ids` first replaces every id by one of another shape.
+The data is a JSON list of objects with `traj`, messages of Chat Completions, as tau-bench records them. The
+environment variable ENDMARK_TAU_BENCH can also contain its path. `--other-ids` first replaces every id by one of
+another form.
 """
 
 import argparse
@@ -52,7 +55,9 @@ WORD = re.compile(r"[\w./:@-]{4,}")
 
 
 def words_of(value):
-    """Returns the words of a command that contain more than lower-case letters, such as paths, identifiers and numbers."""
+    """Returns the words of a command that do not consist only of lower-case letters, such as paths, identifiers and
+    numbers.
+    """
     return {word.strip(".:") for word in WORD.findall(value) if re.search(r"[^a-z]", word.strip(".:"))}
 
 
@@ -79,7 +84,7 @@ IDS = re.compile(r"\b(?:[a-z]+(?:_[a-z]+)*_\d{4,}|[A-Z]{3}\d{3}|(?=[A-Z0-9]*\d)(
 
 
 def other_id(match):
-    """Returns an id of another shape: letters only, digits in groups, or hexadecimal with a prefix."""
+    """Returns an id of another form: only letters, groups of digits, or hexadecimal digits with a prefix."""
     digest = hashlib.sha256(match.group().encode()).hexdigest()
     kind = int(digest[:2], 16) % 3
     if kind == 0:
@@ -90,7 +95,7 @@ def other_id(match):
 
 
 def endmark(command, histories, share):
-    """Returns the histories after `endmark compact --batch`; runs several processes and keeps the order."""
+    """Returns the histories after `endmark compact --batch`, in the same order. Runs several processes."""
     def run(part):
         lines = [json.dumps({"id": number, "for": "openai_chat", "request": history, "keep_share": share}) for number, history in part]
         answer = subprocess.run(shlex.split(command), input="\n".join(lines) + "\n", capture_output=True, text=True)
@@ -121,7 +126,7 @@ def cleared(histories, keep):
 
 
 def pinned(history):
-    """Returns the share of a history taken by its first and its newest message."""
+    """Returns the share of a history that its first and its newest message occupy."""
     return (len(text_of(history[0])) + len(text_of(history[-1]))) / max(1, len(visible(history)))
 
 

@@ -60,7 +60,7 @@ def log() -> str:
 
 
 def openhands(text: str) -> str:
-    """Reimplements maybe_truncate: both halves around a notice."""
+    """Reimplements maybe_truncate, which keeps both ends of the text around a notice."""
     notice = "<response clipped><NOTE>Due to the max output limit, only part of the full response has been shown to you.</NOTE>"
     if len(text) <= LIMIT_CHARS:
         return text
@@ -70,7 +70,9 @@ def openhands(text: str) -> str:
 
 
 def deepagents():
-    """Returns the preview of an evicted result: five lines from each end, each of at most 1,000 characters."""
+    """Returns the function that makes the preview of an evicted result: five lines from each end, each with at most
+    1,000 characters.
+    """
     try:
         from deepagents.middleware._message_eviction import _create_content_preview
     except ImportError:
@@ -128,7 +130,9 @@ def form(text: str, is_json: bool, original: str) -> str:
 
 
 def memory(command: list[str], chunk: bytes, size: int) -> tuple[int, float, int]:
-    """Pipes `size` bytes of input to a command; returns peak bytes, seconds and characters of output."""
+    """Pipes `size` bytes of input to a command. Returns its peak memory in bytes, its duration in seconds, and the
+    characters of its output.
+    """
     started = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trajectories of SWE-agent (MIT) as conversations that recall.py reads: a call of `bash` for each action, or the tool calls.
+"""Converts trajectories of SWE-agent (MIT) to conversations for recall.py. Each action becomes a call of `bash`, or
+the recorded tool calls are used.
 
     git clone https://github.com/SWE-agent/SWE-agent
     python3 bench/context/trajectories.py SWE-agent/trajectories SWE-agent/tests/test_data > coding.json

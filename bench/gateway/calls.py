@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures the gateway's memory and time for replies with many tool calls, in each format, streamed and not.
 
-    python3 bench/gateway/calls.py [--program target/release/endmark] [--gate]    exit 1 where a call costs more the more there are
+    python3 bench/gateway/calls.py [--program target/release/endmark] [--gate]    exit 1 if calls cost more in larger replies
 
-Prints Markdown. Each reply is requested from a separate gateway process, so that the peak belongs to this reply alone.
+Prints Markdown. Each reply is requested from a separate gateway process, so that the measured peak belongs only to
+this reply.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def peak_bytes(server: Server) -> int:
 
 
 def measured(program: Path, upstream: Upstream, folder: Path, name: str, stream: bool, count: int) -> tuple[int, float, float]:
-    """The bytes of a reply, the milliseconds of the gateway's processor and the MB of its peak that it takes."""
+    """Returns the bytes of a reply, the CPU time of the gateway in milliseconds, and its peak memory in MB."""
     port = upstream.server_address[1]
     others = "".join(f'[upstreams.{other}]\nformat = "{other}"\nbase_url = "http://127.0.0.1:{port}"\n' for other in ("anthropic", "gemini"))
     server = endmark("Endmark", program, folder / f"{name}-{stream}-{count}", port, others)

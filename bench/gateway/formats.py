@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What the gateway adds in each wire format, next to what it adds in Chat Completions, in rounds of everything.
+"""Compares the latency that the gateway adds in each wire format with the latency that it adds in Chat Completions.
+Each round measures every format.
 
-    python3 bench/gateway/formats.py [--gate]             exit 1 where a format adds more than the bar says
+    python3 bench/gateway/formats.py [--gate]             exit 1 if a format adds more than the bar allows
 
 Needs cargo and wrk. Prints Markdown.
 """
@@ -20,12 +21,12 @@ from servers import Server, built, endmark, free_port, have, measuring
 
 FORMATS = {"chat": "Chat Completions", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}
 KINDS = {"whole": "whole replies", "stream": "streams of 50 chunks"}
-# Times what is added in Chat Completions.
+# Maximum ratio to the latency that is added in Chat Completions.
 BAR = 1.3
 
 
 def upstreams(port: int) -> str:
-    """The other providers, behind the same server: the first one is OpenAI's."""
+    """Returns the settings for the other providers, which the same server plays. The first upstream is OpenAI."""
     return "\n".join(
         f'[upstreams.{name}]\nformat = "{name}"\nbase_url = "http://127.0.0.1:{port}/{version}"\n'
         for name, version in (("anthropic", "v1"), ("gemini", "v1beta"))
@@ -33,7 +34,7 @@ def upstreams(port: int) -> str:
 
 
 def measured(options: argparse.Namespace, folder: Path, running: list[Server]) -> dict[tuple[str, str, str], list[Sample]]:
-    """The samples of each server, kind and format, one a round."""
+    """Returns the samples of each server, kind and format, with one sample for each round."""
     scripted = Server(DIRECT, [], free_port(), folder / "scripted")
     scripted.command = [str(built("scripted_server", BENCH, "gateway")), str(scripted.port)]
     start(scripted, running)
@@ -44,7 +45,7 @@ def measured(options: argparse.Namespace, folder: Path, running: list[Server]) -
     for server in running:
         load(server, "whole:chat", 1, 1)
     for number in range(options.rounds):
-        # Every other round the other way about, so that load falls on all alike.
+        # Reverse the order in every other round, so that other load affects all of them equally.
         for server, kind, name in rows if number % 2 == 0 else reversed(rows):
             sample = load(server, f"{kind}:{name}", options.connections, options.seconds)
             samples[server.name, kind, name].append(sample)
@@ -53,7 +54,7 @@ def measured(options: argparse.Namespace, folder: Path, running: list[Server]) -
 
 
 def shown(samples: dict[tuple[str, str, str], list[Sample]], options: argparse.Namespace) -> bool:
-    """Prints the table; whether every format is within the bar."""
+    """Prints the table. Returns whether every format is within the bar."""
     print(f"{options.rounds} rounds of {options.seconds} s each, c = {options.connections}; {os.cpu_count()} processors, ", end="")
     print(f"shared by wrk, the\nscripted server and the gateway; load average {os.getloadavg()[0]:.1f} at the end.\n")
     print("| | p50 ms, no gateway | added p50 ms | × Chat's | its CPU µs a request | × Chat's | |\n|---|--:|--:|--:|--:|--:|---|")

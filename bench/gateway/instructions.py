@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Instructions of six kinds of requests, from the client's connection to the committed and summed row.
+"""Counts the instructions that the gateway executes for six kinds of requests, from the client's connection to the
+committed and summed row.
 
     python3 bench/gateway/instructions.py [--program target/release/endmark]    prints Markdown
-    python3 bench/gateway/instructions.py --gate      exit 1 where a kind costs over 3 % more than instructions.json has
+    python3 bench/gateway/instructions.py --gate      exit 1 if a kind needs over 3 % more than in instructions.json
     python3 bench/gateway/instructions.py --write     writes instructions.json
 
-Needs valgrind. Requests are sent one at a time, and each waits for the row of the one before it: how many rows one transaction
-has would otherwise depend on the machine's load. So a figure contains a transaction for each request; a busy gateway shares one
-between hundreds.
+Needs valgrind. Requests are sent one after another, and each request waits for the row of the previous one. Otherwise
+the number of rows in a transaction would depend on the load of the machine. Each figure therefore includes one
+transaction per request, but in a busy gateway hundreds of requests share a transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FIGURES = Path(__file__).with_name("instructions.json")
 MAX_GROWTH = 1.03
 WARM_UP, COUNTED = 6, 24
 TEXT = "The harbour was quiet. "
-# Cut in the second number, and the rest of it.
+# A reply that is cut inside the second number, and its rest.
 CUT, REST = '{"boats": [' + "12, " * 100 + "1", "4, 15]}"
 
 
@@ -63,7 +64,7 @@ def with_history(number: int) -> dict:
     return request
 
 
-# The settings of each kind, its request by number, and a header of its response that shows that it is of its kind.
+# For each kind: the settings of the gateway, its request by number, and a response header that proves the kind.
 KINDS = {
     "whole": ("", lambda _: chat("Tell me of the harbour."), None),
     "streamed": ("", lambda _: chat("Tell me of the harbour.", stream=True), None),
@@ -79,7 +80,7 @@ KINDS = {
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """Replies by what is asked: a text, a stream of 50 chunks, or a cut reply and its rest."""
+    """Answers by the kind of the request: with a text, a stream of 50 chunks, or a cut reply and its rest."""
 
     protocol_version = "HTTP/1.1"
 
@@ -97,7 +98,8 @@ class Upstream(BaseHTTPRequestHandler):
             lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events] + [b"data: [DONE]\n\n"]
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
-            # In one write: what one read finds must not depend on the machine's load.
+            # Send everything in one write, because the amount that one read returns must not depend on the machine's
+            # load.
             body = b"".join(b"%x\r\n%s\r\n" % (len(line), line) for line in lines) + b"0\r\n\r\n"
         else:
             choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": stop}
@@ -112,7 +114,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 
 class Gateway:
-    """The gateway under callgrind, until the block ends."""
+    """Runs the gateway under callgrind until the block ends."""
 
     def __init__(self, program: Path, folder: Path, settings: str, upstream: int) -> None:
         folder.mkdir()
@@ -126,14 +128,14 @@ class Gateway:
 
     def __enter__(self) -> Gateway:
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
-        said = []
+        log_lines = []
         for line in self.process.stderr:
-            said.append(line)
+            log_lines.append(line)
             if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
                 self.client = http.client.HTTPConnection("127.0.0.1", int(found.group(1)), timeout=120)
                 threading.Thread(target=self.process.stderr.read, daemon=True).start()
                 return self
-        raise SystemExit("the gateway did not start:\n" + "".join(said))
+        raise SystemExit("the gateway did not start:\n" + "".join(log_lines))
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -160,7 +162,7 @@ class Gateway:
         subprocess.run(["callgrind_control", argument, str(self.process.pid)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def instructions(self, request: object, header: str | None) -> int:
-        """Instructions of one request: the mean of some."""
+        """Returns the mean number of instructions of one request."""
         for number in range(WARM_UP + COUNTED):
             if number == WARM_UP:
                 self.wait("SELECT count(*) = 0 FROM usage WHERE is_summed = 0")
@@ -168,7 +170,7 @@ class Gateway:
             before = self.rows()
             self.ask(request(number), header)
             self.wait(f"SELECT count(*) > {before} FROM usage")
-        # Rows are summed every few seconds.
+        # Rows are summed every few seconds, so wait for that.
         self.wait("SELECT count(*) = 0 FROM usage WHERE is_summed = 0")
         self.control("-d")
         dump = self.counts.with_name("counts.1").read_text()

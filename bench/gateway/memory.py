@@ -20,7 +20,7 @@ from run import PROJECT
 from servers import Server, built, endmark, measuring
 
 REPLY_BYTES = 50 * 1024 * 1024
-# A small buffer, so that the gateway has to hold what a slow client does not read.
+# With a small buffer, the gateway has to hold the data that a slow client does not read.
 RECEIVE_BUFFER_BYTES = 8 * 1024
 BODY = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"Go."}]}'
 REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)
@@ -65,7 +65,7 @@ def kilobytes(pid: int, file: str, name: str) -> int:
 async def measure(program: Path, folder: Path, running: list[Server], streams: int, seconds: float) -> None:
     upstream = await asyncio.start_server(pour, "127.0.0.1", 0)
     gateway = endmark("Endmark", program, folder / "endmark", upstream.sockets[0].getsockname()[1], "")
-    # It answers no reply that `Server.start` would wait for.
+    # This upstream cannot answer the test request of `Server.start`.
     gateway.answers = lambda: "listens on" in (gateway.folder / "log").read_text()
     running.append(gateway)
     gateway.start()

@@ -1,4 +1,4 @@
-"""Pages that are open in a browser, as their gateway sees them: each asked for again and again, and events followed."""
+"""Simulates pages that are open in a browser. Each page is requested again and again, and events are followed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The pages that refresh themselves, and the shortest pause of their script between two requests for one.
+# The pages that refresh themselves, each with the shortest pause of its script between two requests.
 PAGES = {"/endmark/": 5.0, "/endmark/recoveries": 3.0}
 EVENTS = "/endmark/api/runs/events"
-# The script of a page waits this many times as long as the page took.
+# The script of a page waits this many times as long as the last request took.
 REST = 20
 
 
 class OpenPages:
-    """One tab for each page that refreshes itself, and one on the fleet, which follows events."""
+    """One browser tab for each page that refreshes itself, and one tab with the list of runs, which follows events."""
 
     def __init__(self, port: int) -> None:
         self.origin = f"http://127.0.0.1:{port}"

@@ -1,4 +1,6 @@
-"""Other gateways, as their own documentation installs and starts them. One that cannot be had here is named, loudly."""
+"""Other gateways, installed and started as their own documentation describes. Reports each one that cannot be
+installed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ base_url = "http://127.0.0.1:{upstream}/v1"
 models = ["gpt-4o-mini"]
 """
 
-# Portkey binds every interface and has no option against that.
+# Portkey listens on all interfaces, and has no option to change that.
 LOOPBACK = """\
 const net = require("net");
 const listen = net.Server.prototype.listen;
@@ -72,7 +74,7 @@ def litellm(name: str, installed: Path, folder: Path, upstream: int) -> Server:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(LITELLM.format(upstream=upstream))
     command = [str(installed / "bin" / "litellm"), "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
-    # It refuses to start without a key, or with a weak one.
+    # LiteLLM does not start without a key, or with a weak one.
     key = "sk-" + secrets.token_hex(32)
     environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": key}
     return Server(name, command, port, folder, environment, {"Authorization": f"Bearer {key}"}, 180)

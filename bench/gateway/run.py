@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What a gateway adds to a request, in rounds in which each is measured once, so that load falls on all alike.
+"""Measures the latency that a gateway adds to a request. Every round measures each gateway once, so that other load
+affects all of them equally.
 
-    python3 bench/gateway/run.py                          Endmark next to no gateway and to the least that forwards
+    python3 bench/gateway/run.py                          Endmark, no gateway, and a minimal proxy
     python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey, headroom and crabllm
-    python3 bench/gateway/run.py --before PROGRAM         also an earlier Endmark, and the one with a session budget
+    python3 bench/gateway/run.py --before PROGRAM         also an earlier Endmark, with and without a session budget
     python3 bench/gateway/run.py --page                   also Endmark while its pages are open
-    python3 bench/gateway/run.py --gate                   exit 1 where a bar of the table's last lines is missed
+    python3 bench/gateway/run.py --gate                   exit 1 if a bar in the last lines of the table is missed
 
 Needs cargo and wrk. Prints Markdown.
 """
@@ -33,14 +34,14 @@ PROJECT = HERE.parent.parent / "Cargo.toml"
 
 DIRECT, BARE = "no gateway", "bare hyper proxy"
 
-# The same program as the first, while somebody has its pages open.
+# The first program again, while its pages are open in a browser.
 WATCHED = "Endmark, pages open"
 
-# The settings of each Endmark that is measured. The first is what a plain `endmark serve` does.
+# The settings of each measured Endmark. The first one has the settings of a plain `endmark serve`.
 ENDMARKS = {"Endmark": ""}
 GATED = "Endmark"
 EARLIER = "earlier Endmark"
-# More than any run uses up, so that each request is held and settled, and none is refused.
+# A budget that no run exhausts. Every request is held and settled, and no request is refused.
 BUDGETED = ("Endmark, session budget", "[budget]\nsession_tokens = 1000000000000\n")
 
 BAR_ADDED = 1.5
@@ -62,16 +63,16 @@ def load(server: Server, kind: str, connections: int, seconds: int) -> Sample:
     headers = [f"{name}={value}" for name, value in server.headers.items()]
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(HERE / "load.lua")]
     command += [f"http://127.0.0.1:{server.port}", "--", kind, *headers]
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    told = json.loads(said.strip().splitlines()[-1])
-    if not told["requests"] and not told["errors"] and seconds < 60:
-        # Not one was done: it needs longer than that for each.
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result = json.loads(printed.strip().splitlines()[-1])
+    if not result["requests"] and not result["errors"] and seconds < 60:
+        # No request finished, so each needs longer than the whole measurement.
         return load(server, kind, connections, seconds * 5)
-    if told["errors"] or not told["requests"]:
-        raise RuntimeError(f"{server.name}, {kind}, c = {connections}: {told['errors']} errors in {told['requests']}")
-    requests = told["requests"]
+    if result["errors"] or not result["requests"]:
+        raise RuntimeError(f"{server.name}, {kind}, c = {connections}: {result['errors']} errors in {result['requests']}")
+    requests = result["requests"]
     cpu = (server.cpu_seconds() - before) / requests * 1e6
-    return Sample(told["p50_us"] / 1e3, told["p99_us"] / 1e3, requests / told["seconds"], cpu)
+    return Sample(result["p50_us"] / 1e3, result["p99_us"] / 1e3, requests / result["seconds"], cpu)
 
 
 def median(samples: list[Sample], what: str) -> float:
@@ -79,7 +80,9 @@ def median(samples: list[Sample], what: str) -> float:
 
 
 def added(samples: dict, name: str, key: tuple[str, int]) -> float:
-    """Added p50 in ms: the median over the rounds of what it is above no gateway in the same round."""
+    """Returns the added p50 in ms: the median over the rounds of the difference to the sample without a gateway in
+    the same round.
+    """
     pairs = zip(samples[name, *key], samples[DIRECT, *key], strict=True)
     return statistics.median(with_it.p50 - without.p50 for with_it, without in pairs)
 
@@ -100,7 +103,7 @@ def table(names: list[str], samples: dict, kind: str, connections: list[int]) ->
 
 
 def against_earlier(samples: dict, connections: list[int]) -> str:
-    """What is added in relation to what the earlier Endmark adds, round by round."""
+    """Returns the added latency relative to that of the earlier Endmark in the same round."""
     lines = ["| added p50, earlier Endmark = 1 | c | Endmark | with a session budget |", "|---|--:|--:|--:|"]
     for kind in ("whole", "stream"):
         for count in connections:
@@ -117,7 +120,7 @@ def memory_table(idle: dict[str, int], busy: dict[str, int]) -> str:
 
 
 def bars(samples: dict, idle: dict[str, int]) -> list[tuple[str, str, bool]]:
-    """What is asked of Endmark: the claim, what was measured, whether it holds."""
+    """Returns what Endmark is required to achieve: the claim, the measured value, and whether it is met."""
     ours, bare = (added(samples, name, ("whole", 1)) for name in (GATED, BARE))
     stream = added(samples, GATED, ("stream", 1))
     rate = median(samples[GATED, "whole", 8], "rate")
@@ -136,7 +139,7 @@ def start(server: Server, running: list[Server]) -> None:
 
 
 def with_peers(options: argparse.Namespace, folder: Path, upstream: int, running: list[Server]) -> list[str]:
-    """Starts the other gateways; answers those that are missing, with the reason."""
+    """Starts the other gateways. Returns those that could not be started, each with the reason."""
     missing = []
     for peer in others.PEERS:
         installed = others.folder_of(peer, options.peers_folder)
@@ -178,9 +181,9 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     for round_number in range(options.rounds):
         for kind in ("whole", "stream"):
             for count in options.connections:
-                # Every other round the other way about.
+                # Reverse the order in every other round.
                 for server in running if round_number % 2 == 0 else reversed(running):
-                    # The pages are asked for while their own gateway is measured, and not while another one is.
+                    # Request the pages only while their own gateway is measured.
                     with pages.open() if pages and server.name == WATCHED else nullcontext():
                         samples[server.name, kind, count].append(load(server, kind, count, options.seconds))
         print(f"round {round_number + 1} of {options.rounds}", file=sys.stderr)

@@ -1,4 +1,6 @@
-"""The measured processes: each started on its own free port, watched, and stopped by its id."""
+"""Starts, watches and stops the measured processes. Each has a free port of its own, and is stopped by its process
+id.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ class Server:
     port: int
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
-    # Headers that a client has to send besides the usual ones; `:path` replaces the path.
+    # Additional headers that a client has to send. `:path` replaces the path.
     headers: dict[str, str] = field(default_factory=dict)
-    # What a ready server answers a chat completion with; slow starters get longer.
+    # Text that the answer of a ready server to a chat completion contains, and the time to wait for it.
     seconds_to_start: float = 20
     process: subprocess.Popen | None = None
 
@@ -70,7 +72,7 @@ class Server:
 
     def stop(self) -> None:
         if self.process and self.process.poll() is None:
-            # It has its own session, since some servers start processes of their own.
+            # The server has its own session, because some servers start other processes.
             os.killpg(self.process.pid, signal.SIGTERM)
             try:
                 self.process.wait(15)
@@ -104,7 +106,7 @@ class Server:
         return total / 1e9
 
     def resident_bytes(self) -> int:
-        """Returns the resident memory at this moment."""
+        """Returns the current resident memory in bytes."""
         return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE for pid in self.pids())
 
 
@@ -112,7 +114,7 @@ def built(program: str, manifest: Path, package: str) -> Path:
     """Builds a program for release and returns its path."""
     import json
 
-    # Built from its own manifest: the two workspaces share nothing.
+    # Build with its own manifest, because the two workspaces share no settings.
     build = ["cargo", "build", "--release", "--locked", "--manifest-path", str(manifest), "--package", package]
     subprocess.run([*build, "--bin", program], check=True)
     metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--manifest-path", str(manifest)]
@@ -129,7 +131,7 @@ def endmark(name: str, program: Path, folder: Path, upstream: int, settings: str
         f'listen = "127.0.0.1:{port}"\nstore = "sqlite:{folder / "endmark.db"}"\n{settings}\n'
         f'[upstreams.scripted]\nformat = "openai"\nbase_url = "http://127.0.0.1:{upstream}/v1"\n'
     )
-    # As an operator runs it: its log goes to a file.
+    # Write its log to a file, as operators do.
     return Server(name, [str(program), "serve", "--config", str(configuration)], port, folder)
 
 

@@ -1,4 +1,6 @@
-"""Prints each finding in finished documents, for review. With `--cuts`, prints the share of mid-word cuts that are detected."""
+"""Prints each finding in finished documents for review. With `--cuts`, prints the share of cuts inside a word that
+are detected.
+"""
 
 import argparse
 import hashlib
@@ -8,17 +10,17 @@ from collections import Counter
 
 from guard import judge
 
-# A form that has to be filled in is not a finished document.
+# Forms that people fill in are not finished documents.
 FORMS = ("_TEMPLATE", ".github", "template")
 
 
 def half_of(text):
-    """Returns the half that a document belongs to. Rules are developed on one half and measured on the other."""
+    """Returns the half to which a document belongs. Rules are developed on one half and measured on the other."""
     return "held" if hashlib.sha256(text.encode()).digest()[0] & 1 else "looked"
 
 
 def documents(folders, suffixes, half, least):
-    """Each document once, with its path, in an order that does not depend on where it is."""
+    """Returns each distinct document with its path. The order does not depend on the documents' location."""
     found = {}
     for folder in folders:
         for path in folder.expanduser().rglob("*"):
@@ -35,7 +37,7 @@ def documents(folders, suffixes, half, least):
 
 
 def cut(text, seed):
-    """Returns the beginning of a text, up to the middle of a word; nothing if it has no word of four letters."""
+    """Returns the text up to the middle of a word, or nothing if no word has at least four letters."""
     chosen = random.Random(seed)
     for _ in range(200):
         at = chosen.randrange(len(text) // 5, len(text))

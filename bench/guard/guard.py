@@ -5,7 +5,7 @@ import subprocess
 
 
 def judge(command, texts, names=None):
-    """The answers for these texts, in their order."""
+    """Returns the answers for these texts, in the same order."""
     lines = []
     for number, text in enumerate(texts):
         line = {"id": number, "text": text}

@@ -12,7 +12,8 @@ HERE = pathlib.Path(__file__).parent
 SHA256 = "a9a89dfd830af253103f86ff25dcba55364b22db779664d2fb36a3c2fd058710"
 LEAST = 0.90
 
-# Gemini CLI 0.61, tools/omissionPlaceholderDetector: whole comments behind `//`, or lines in brackets, with ASCII dots.
+# Gemini CLI 0.61, tools/omissionPlaceholderDetector: complete comments after `//`, or lines in brackets, with ASCII
+# dots.
 GEMINI_PHRASES = {
     "rest of method",
     "rest of methods",
@@ -22,7 +23,7 @@ GEMINI_PHRASES = {
     "unchanged methods",
     "existing code",
 }
-# Cline and Roo, integrations/editor/detect-omission: comment lines with one of these words.
+# Cline and Roo, integrations/editor/detect-omission: comment lines that contain one of these words.
 CLINE_COMMENT = re.compile(r"^\s*(//|#|/\*|\{/\*|<!--|\[)")
 CLINE_WORDS = {"remain", "remains", "unchanged", "rest", "previous", "existing", "content", "same", "..."}
 

@@ -1,4 +1,4 @@
-"""10,000 documents of 20 kB through `endmark guard --batch`, in seconds of one core."""
+"""Measures how many seconds of one core `endmark guard --batch` needs for 10,000 documents of 20 kB."""
 
 import argparse
 import json

@@ -1,4 +1,6 @@
-"""Where a continuation begins relative to the requested start: exactly there, earlier, or at the document's beginning."""
+"""Determines where a continuation begins: exactly at the requested start, before it, or at the beginning of the
+document.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class Core:
 
 
 def settled(text: str, format_: str) -> json_text.Settled:
-    """Returns the settled part of a cut text; all of it in a format without tokens."""
+    """Returns the settled part of a cut text. In a format without tokens, the whole text is settled."""
     return json_text.settled(text) if format_ in ("json", "jsonl") else json_text.Settled(len(text), "")
 
 
@@ -64,15 +66,15 @@ def token(scene: Scene, _chance: Chance) -> Core | None:
     return Core(scene.truth[scene.settled.index : scene.end]) if scene.settled.index < scene.cut else None
 
 
-def _unbroken(scene: Scene, place: int) -> int:
-    """Returns the place, moved so that no escape is split."""
+def _outside_escape(scene: Scene, place: int) -> int:
+    """Returns the position, moved so that it does not split an escape."""
     while scene.has_tokens and place > 0 and scene.truth[place - 1] == "\\":
         place -= 1
     return place
 
 
 def characters(scene: Scene, chance: Chance) -> Core | None:
-    return from_place(scene, _unbroken(scene, scene.start - chance.between(1, 5)))
+    return from_place(scene, _outside_escape(scene, scene.start - chance.between(1, 5)))
 
 
 def last_word(scene: Scene, chance: Chance) -> Core | None:
@@ -80,11 +82,11 @@ def last_word(scene: Scene, chance: Chance) -> Core | None:
     if not words:
         return None
     place = max(0, scene.start - 60) + words.start()
-    return from_place(scene, _unbroken(scene, place))
+    return from_place(scene, _outside_escape(scene, place))
 
 
 def tail(scene: Scene, chance: Chance) -> Core | None:
-    return from_place(scene, _unbroken(scene, scene.start - chance.between(20, 60)))
+    return from_place(scene, _outside_escape(scene, scene.start - chance.between(20, 60)))
 
 
 def last_line(scene: Scene, _chance: Chance) -> Core | None:
@@ -106,7 +108,7 @@ def paragraph(scene: Scene, chance: Chance) -> Core | None:
     if chance.maybe(0.7):
         found = re.compile(r"\s\b|\\n").search(scene.truth, place, scene.start - 100)
         place = found.end() if found else place
-    return from_place(scene, _unbroken(scene, place))
+    return from_place(scene, _outside_escape(scene, place))
 
 
 def restart_string(scene: Scene, chance: Chance) -> Core | None:
@@ -122,7 +124,7 @@ def restart_object(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def restart_line(scene: Scene, _chance: Chance) -> Core | None:
-    """Continues from the beginning of the record of a JSON Lines text, or of the element of a tags text."""
+    """Continues from the beginning of the record in JSON Lines, or of the element in tags."""
     place = scene.truth.rfind("\n", 0, scene.start) + 1
     if scene.format == "tags":
         place = scene.truth.rfind("<record", 0, scene.start)
@@ -163,7 +165,7 @@ def _other_escapes(text: str) -> str:
 
 
 def restart_escaped(scene: Scene, _chance: Chance) -> Core | None:
-    """Restarts the whole document with letters beyond ASCII written the other way."""
+    """Restarts the whole document, and writes non-ASCII letters the other way (raw or escaped)."""
     text = _other_escapes(scene.truth)
     if not scene.last or text.startswith(scene.truth[: scene.cut]):
         return None
@@ -171,7 +173,7 @@ def restart_escaped(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def escapes_switched(scene: Scene, _chance: Chance) -> Core | None:
-    """Continues exactly from the start, but with letters beyond ASCII written the other way."""
+    """Continues exactly from the start, but writes non-ASCII letters the other way (raw or escaped)."""
     if scene.start != scene.settled.index:
         return None
     rest = scene.truth[scene.start : scene.end]
@@ -180,7 +182,7 @@ def escapes_switched(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def escapes_forgotten(scene: Scene, _chance: Chance) -> Core | None:
-    """Continues the open string with real line ends and tabs instead of escaped ones."""
+    """Continues the open string with real line breaks and tabs instead of escapes."""
     if scene.settled.string_start is None or scene.start != scene.settled.index:
         return None
     rest = scene.truth[scene.start : scene.end]
@@ -191,7 +193,7 @@ def escapes_forgotten(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def other_layout(scene: Scene, chance: Chance) -> Core | None:
-    """Continues exactly from the start, but with another layout from the next token on."""
+    """Continues exactly from the start, but with another layout after the next token."""
     if scene.format != "json" or not scene.last or scene.start != scene.cut:
         return None
     tokens = json_text.tokens_of(scene.truth)
@@ -208,7 +210,7 @@ def space_lost(scene: Scene, _chance: Chance) -> Core | None:
     rest = scene.truth[scene.start : scene.end]
     bare = rest.lstrip()
     if bare == rest:
-        # A JSON string writes its line ends as escapes.
+        # In a JSON string, line breaks are escapes.
         found = re.match(r"(?:\\n|\\t| )+", rest) if scene.settled.inside == "string" else None
         bare = rest[found.end() :] if found else rest
     return Core(bare) if bare not in (rest, "") else None

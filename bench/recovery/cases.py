@@ -1,4 +1,6 @@
-"""Cases: a document, its cuts, what came back, what was meant, and whether the text decides it."""
+"""Cases: a document, its cuts, the received continuations, the intended text, and whether the text alone determines
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 from beginnings import Scene, settled
 from chance import Chance
 from cuts import cut_of
-from documents import KINDS, LARGEST, Document, document, ended
+from documents import KINDS, LARGEST, Document, document, with_last_sentence
 from nothing import NOTHING, evidence
 from readings import Evidence, Seam, is_whole, judge, value
 from sources import Sources
@@ -91,13 +93,13 @@ def cases(seed: int, number: int, sources: Sources | None, wanted: Wanted = Want
 
 
 class _Shelf:
-    """Available documents: two of each kind for each run of cases, and small ones generated on demand."""
+    """Keeps documents: two of each kind for a range of cases. Small ones are generated on demand."""
 
     def __init__(self, seed: int, sources: Sources | None, wanted: Wanted):
         self.sources = sources
         self._name = seed
         self._largest = wanted.largest
-        self._finish = ended if wanted.endings else lambda made: made
+        self._finish = with_last_sentence if wanted.endings else lambda made: made
         self._run = -1
         self._documents: dict[tuple[str, int], Document] = {}
 
@@ -126,7 +128,7 @@ def _case(seed: int, index: int, shelf: _Shelf, wanted: Wanted) -> Case | None:
         return None
     for attempt in range(_TRIES):
         kind = chance.weighted(weights)
-        # A style that does not fit the available documents gets others.
+        # If a style does not fit the available documents, generate other documents.
         made = shelf.take(chance, kind, index) if attempt < 3 else shelf.small(chance, kind)
         draft = _draft(chance, shelf, style, made)
         if draft is not None:
@@ -153,18 +155,20 @@ def _draft(chance: Chance, shelf: _Shelf, name: str, made: Document) -> dict[str
 
 
 def _asked(chance: Chance, group: str, format_: str) -> str:
-    """Chooses the requested start. Tokens are well defined in JSON, and in plain text, where they end at the cut."""
+    """Chooses the requested start. Token starts are well defined in JSON. In plain text, a token start is the cut
+    itself.
+    """
     asked = chance.weighted(ASKED[group])
     return "unknown" if asked == "token" and format_ in ("markdown", "tags") else asked
 
 
 def _single(chance: Chance, truth: str, cut: int, format_: str, kind: str, style: Style) -> dict[str, Any] | None:
     asked = _asked(chance, style.group, format_)
-    went_on = _went_on(chance, truth, cut, len(truth), format_, kind, asked, style)
-    if went_on is None:
+    continued = _continuation_with_evidence(chance, truth, cut, len(truth), format_, kind, asked, style)
+    if continued is None:
         return None
-    text, told = went_on
-    return _known(truth, [truth[:cut], text], asked, told, wrapped=style.wrap.__name__ != "bare", format_=format_)
+    text, text_evidence = continued
+    return _fields_with_truth(truth, [truth[:cut], text], asked, text_evidence, wrapped=style.wrap.__name__ != "bare", format_=format_)
 
 
 def _several(chance: Chance, truth: str, cut: int, format_: str, kind: str, name: str) -> dict[str, Any] | None:
@@ -177,9 +181,9 @@ def _several(chance: Chance, truth: str, cut: int, format_: str, kind: str, name
     if len(places) < number:
         return None
     asked = _asked(chance, "clean" if name == "several-exact" else "wrapped", format_)
-    chunks, told, used = [truth[:cut]], Evidence.DECIDED, []
+    chunks, text_evidence, used = [truth[:cut]], Evidence.DECIDED, []
     for place, end in zip(places, [*places[1:], len(truth)], strict=True):
-        # One misleading seam spoils a case of several, so misleading styles are rarer here.
+        # One misleading seam spoils a case with several seams, so misleading styles are rarer here.
         weights = {
             style: style.weight * (0.25 if style.group == "short" else 1.0)
             for style in STYLES.values()
@@ -187,22 +191,22 @@ def _several(chance: Chance, truth: str, cut: int, format_: str, kind: str, name
         }
         for _ in range(10):
             style = STYLES["exact"] if name == "several-exact" else chance.weighted(weights)
-            went_on = _went_on(chance, truth, place, end, format_, kind, asked, style)
-            if went_on is not None:
+            continued = _continuation_with_evidence(chance, truth, place, end, format_, kind, asked, style)
+            if continued is not None:
                 break
         else:
             return None
-        chunks.append(went_on[0])
-        told = told & went_on[1]
+        chunks.append(continued[0])
+        text_evidence = text_evidence & continued[1]
         used.append(style.name)
-    known = _known(truth, chunks, asked, told, wrapped=STYLES[used[-1]].wrap.__name__ != "bare", format_=format_)
+    known = _fields_with_truth(truth, chunks, asked, text_evidence, wrapped=STYLES[used[-1]].wrap.__name__ != "bare", format_=format_)
     return {**known, "note": ", then ".join(used)}
 
 
-def _went_on(
+def _continuation_with_evidence(
     chance: Chance, truth: str, cut: int, end: int, format_: str, kind: str, asked: str, style: Style
 ) -> tuple[str, Evidence] | None:
-    """Returns one continuation, and the evidence that its text gives about the join."""
+    """Returns a continuation, and the evidence that its text gives about the join."""
     state = settled(truth[:cut], format_)
     start = state.index if asked == "token" else cut
     if asked == "unknown" and style.group not in ("clean", "unknown") and chance.maybe(0.2):
@@ -218,17 +222,19 @@ def _went_on(
         return None
     after = truth[end:]
     seam = Seam(truth[:cut], core.text + after, format_, asked, state.index, truth, core.alone)
-    told = judge(seam)
+    text_evidence = judge(seam)
     if style.name == "exact" and asked == "cut":
-        if told is not Evidence.DECIDED:
-            # A clean continuation that is indistinguishable from a long repeat.
+        if text_evidence is not Evidence.DECIDED:
+            # A clean continuation that cannot be distinguished from a long repeat.
             return None
-        return wrapped.text, told
-    return wrapped.text, told & _wrapper_told(scene, core.text, wrapped.text, wrapped.visible)
+        return wrapped.text, text_evidence
+    return wrapped.text, text_evidence & _wrapper_evidence(scene, core.text, wrapped.text, wrapped.visible)
 
 
-def _wrapper_told(scene: Scene, core: str, text: str, visible: Evidence) -> Evidence:
-    """Returns the evidence that distinguishes the wrapper from the document: the grammar, else its form and position."""
+def _wrapper_evidence(scene: Scene, core: str, text: str, visible: Evidence) -> Evidence:
+    """Returns the evidence that distinguishes the wrapper from the document: the grammar, or otherwise its form and
+    position.
+    """
     if scene.format in ("text", "markdown") or text == core:
         return visible if scene.format in ("text", "markdown") else Evidence.DECIDED
     as_it_stands = scene.truth[: scene.cut] + text + scene.truth[scene.end :]
@@ -242,17 +248,19 @@ def _wrapper_told(scene: Scene, core: str, text: str, visible: Evidence) -> Evid
     return Evidence.BLIND if scene.asked == "cut" else Evidence.UNDECIDED
 
 
-def _known(
-    truth: str, chunks: list[str], asked: str, told: Evidence, *, wrapped: bool, format_: str
+def _fields_with_truth(
+    truth: str, chunks: list[str], asked: str, text_evidence: Evidence, *, wrapped: bool, format_: str
 ) -> dict[str, Any]:
-    """What a case with a truth says. Where a wrapper was set, a last line end may be the wrapper's."""
+    """Returns the fields of a case whose intended text is known. If there is a wrapper, a line break at the end may
+    belong to the wrapper.
+    """
     accept = []
     if wrapped and format_ in ("text", "markdown", "tags"):
         bare = truth.rstrip("\r\n")
         accept = [text for text in (bare, bare + "\n", bare + "\r\n") if text != truth]
     return {
         "asked": asked, "chunks": chunks, "truth": truth, "accept": list(dict.fromkeys(accept)),
-        "decided": told is Evidence.DECIDED, "blind": told is Evidence.BLIND,
+        "decided": text_evidence is Evidence.DECIDED, "blind": text_evidence is Evidence.BLIND,
     }  # fmt: skip
 
 
@@ -262,8 +270,8 @@ def _nothing(chance: Chance, truth: str, cut: int, format_: str, name: str, othe
     answer = NOTHING[name][1](chance, before, truth[cut:], format_, asked, other)
     if answer is None:
         return None
-    told = evidence(before, answer, format_, settled(before, format_).index)
+    text_evidence = evidence(before, answer, format_, settled(before, format_).index)
     return {
         "asked": asked, "chunks": [before, answer[0]], "truth": None,
-        "decided": told is Evidence.DECIDED, "blind": told is Evidence.BLIND,
+        "decided": text_evidence is Evidence.DECIDED, "blind": text_evidence is Evidence.BLIND,
     }  # fmt: skip

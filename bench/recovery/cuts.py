@@ -1,4 +1,4 @@
-"""Where a document is cut: places of every kind, never inside a UTF-8 character."""
+"""Chooses where a document is cut: at positions of every kind, but never inside a UTF-8 character."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ _COMPILED = {name: re.compile(pattern) for name, pattern in _PATTERNS.items()}
 
 
 def cut_of(chance: Chance, text: str, format_: str) -> tuple[int, str]:
-    """A place where the text is cut, at least one character from either end, and what kind of place that is."""
+    """Returns a position at which the text is cut, at least one character from either end, and the kind of the
+    position.
+    """
     last = len(text.rstrip()) - 1
     for _ in range(6):
         name = chance.weighted(CUTS[format_])
         place = chance.between(1, max(1, last - 1))
-        # Some cuts are near the beginning, and some near the end, where little evidence is left on one side.
+        # Some cuts are near the beginning and some near the end, where one side gives little evidence.
         where = chance.unit()
         if where < 0.08:
             place = chance.between(1, min(60, max(1, last - 1)))

@@ -1,4 +1,4 @@
-"""Whole documents of every kind, which are then cut: what a model meant to write."""
+"""Generates whole documents of every kind, which are then cut. They represent what a model meant to write."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SMALLEST, LARGEST = 200, 200_000
 
 @dataclass(frozen=True)
 class Document:
-    """A whole text and what it is."""
+    """A whole text with its kind and format."""
 
     kind: str
     format: str
     text: str
 
 
-class _Written(float):
-    """A number that is written just so."""
+class _NumberAsWritten(float):
+    """A number that is written exactly like this text."""
 
-    def __new__(cls, text: str) -> "_Written":
+    def __new__(cls, text: str) -> "_NumberAsWritten":
         number = super().__new__(cls, float(text))
         number.text = text
         return number
@@ -45,7 +45,7 @@ class _Written(float):
 
 
 def document(chance: Chance, sources: Sources | None, kind: str, largest: int = LARGEST) -> Document:
-    """A document of a kind, 200 to 200,000 characters or so, most of them small."""
+    """Returns a document of a kind with about 200 to 200,000 characters. Most documents are small."""
     size = chance.magnitude(SMALLEST, max(SMALLEST + 1, largest))
     flavour = chance.weighted(invented.FLAVOURS)
     text = _MAKERS[kind](chance, sources, size, flavour)
@@ -54,8 +54,10 @@ def document(chance: Chance, sources: Sources | None, kind: str, largest: int = 
     return Document(kind, FORMATS[kind], text)
 
 
-def ended(made: Document) -> Document:
-    """The same with an ordinary last sentence of its own, if it is prose or Markdown; which one depends on its text alone."""
+def with_last_sentence(made: Document) -> Document:
+    """Returns the document with an ordinary last sentence if it is prose or Markdown. The sentence depends only on
+    the text.
+    """
     if made.kind not in ("prose", "markdown"):
         return made
     chance = Chance("ending", made.text)
@@ -66,7 +68,7 @@ def ended(made: Document) -> Document:
 
 
 def _content(chance: Chance, sources: Sources | None, size: int, flavour: str) -> tuple[str, str]:
-    """Code or prose for a string or a block, and its language."""
+    """Returns code or prose for a string or a block, with its language."""
     form = chance.weighted({"real": 4.0 if sources else 0.0, "code": 3.0, "prose": 1.5, "repetitive": 0.8})
     if form == "real" and sources and (real := sources.piece(chance, size)):
         return real
@@ -84,7 +86,7 @@ def _path(chance: Chance, language: str) -> str:
 
 
 def _json(chance: Chance, value: Any, layout: str | None = None) -> str:
-    """A value as JSON, minified or laid out, escaped or raw, with either line end."""
+    """Returns a value as JSON: minified or laid out, escaped or raw, with either kind of line break."""
     text = json.dumps(value, ensure_ascii=chance.maybe(0.35), separators=(",", ":"))
     layout = layout or chance.pick(json_text.LAYOUTS)
     if layout != "minified":
@@ -125,9 +127,9 @@ def _tool_call(chance: Chance, sources: Sources | None, size: int, flavour: str)
 def _number(chance: Chance) -> Any:
     return chance.pick([
         lambda: chance.below(10), lambda: chance.below(10_000_000), lambda: -chance.below(5000),
-        lambda: _Written(f"{chance.below(1000)}.{chance.below(10000):04}"), lambda: 0, lambda: 0,
-        lambda: _Written(f"{chance.between(1, 9)}.{chance.below(100):02}e{chance.pick(['+', '-', ''])}{chance.between(1, 12)}"),
-        lambda: _Written("0.1000000000000000055511151231257827"), lambda: 12345678901234567890123,
+        lambda: _NumberAsWritten(f"{chance.below(1000)}.{chance.below(10000):04}"), lambda: 0, lambda: 0,
+        lambda: _NumberAsWritten(f"{chance.between(1, 9)}.{chance.below(100):02}e{chance.pick(['+', '-', ''])}{chance.between(1, 12)}"),
+        lambda: _NumberAsWritten("0.1000000000000000055511151231257827"), lambda: 12345678901234567890123,
     ])()  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def _value(chance: Chance, flavour: str, depth: int) -> Any:
 
 
 def _rows(chance: Chance, size: int, flavour: str) -> list[Any]:
-    """Objects with the same keys; sometimes all alike, sometimes rows of numbers."""
+    """Returns objects with the same keys. Sometimes all of them are equal, and sometimes they are rows of numbers."""
     keys = list(dict.fromkeys(["id", *(invented.identifier(chance) for _ in range(chance.between(1, 6)))]))
     form = chance.weighted({"records": 7.0, "equal": 0.8, "numbers": 1.0})
     rows: list[Any] = []
@@ -236,7 +238,7 @@ def _prose(chance: Chance, _sources: Sources | None, size: int, flavour: str) ->
 
 
 def _tags(chance: Chance, sources: Sources | None, size: int, flavour: str) -> str:
-    """Well-formed XML with one root: a tool call in tags, or records."""
+    """Returns well-formed XML with one root: a tool call in tags, or records."""
     if chance.maybe(0.5):
         content, language = _content(chance, sources, size, flavour)
         escaped = html.escape("".join(letter for letter in content if letter >= " " or letter in "\t\n"), quote=False)

@@ -1,4 +1,4 @@
-"""Invented text: words, prose, code and rows that look like what models write, in many scripts."""
+"""Invents text: words, prose, code and rows in many scripts that resemble what models write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLAVOURS = {"ascii": 5.0, "accents": 1.5, "scripts": 1.5, "emoji": 1.5}
 
 
 def word(chance: Chance, flavour: str) -> str:
-    """One word; flavours other than `ascii` mix in other scripts, emoji and combining marks."""
+    """Returns one word. Flavours other than `ascii` mix in other scripts, emoji and combining marks."""
     if flavour == "ascii" or chance.maybe(0.6):
         return chance.pick(ENGLISH)
     if flavour == "emoji":
@@ -42,7 +42,7 @@ def word(chance: Chance, flavour: str) -> str:
 
 
 def sentence(chance: Chance, flavour: str) -> str:
-    """A sentence of four to eighteen words with its full stop."""
+    """Returns a sentence of four to eighteen words with a full stop."""
     words = [word(chance, flavour) for _ in range(chance.between(4, 18))]
     if chance.maybe(0.3):
         words[len(words) // 2] += ","
@@ -51,12 +51,12 @@ def sentence(chance: Chance, flavour: str) -> str:
 
 
 def paragraph(chance: Chance, flavour: str) -> str:
-    """A few sentences on one line."""
+    """Returns a few sentences on one line."""
     return " ".join(sentence(chance, flavour) for _ in range(chance.between(2, 7)))
 
 
 def identifier(chance: Chance, joiner: str = "_") -> str:
-    """A name of one to three words."""
+    """Returns a name of one to three words."""
     words = [chance.pick(ENGLISH) for _ in range(chance.between(1, 3))]
     if joiner:
         return joiner.join(words)
@@ -64,7 +64,7 @@ def identifier(chance: Chance, joiner: str = "_") -> str:
 
 
 def gathered(size: int, pieces: Iterator[str], joiner: str) -> str:
-    """Pieces until there are `size` characters of them."""
+    """Returns pieces that together have at least `size` characters."""
     parts: list[str] = []
     length = 0
     while length < size:
@@ -75,7 +75,7 @@ def gathered(size: int, pieces: Iterator[str], joiner: str) -> str:
 
 
 def prose(chance: Chance, size: int, flavour: str) -> str:
-    """Paragraphs with blank lines between them."""
+    """Returns paragraphs with blank lines between them."""
     return gathered(size, (paragraph(chance, flavour) for _ in count()), "\n\n")
 
 
@@ -136,13 +136,13 @@ LANGUAGES: dict[str, Callable[[Chance, str], str]] = {"python": _python, "rust":
 
 
 def code(chance: Chance, size: int, flavour: str, language: str) -> str:
-    """Functions of one language, no two of them quite alike."""
+    """Returns functions in one language. No two of them are exactly alike."""
     write = LANGUAGES[language]
     return gathered(size, (write(chance, flavour) for _ in count()), "\n")
 
 
 def repetitive(chance: Chance, size: int) -> str:
-    """Text that says the same over and over: zeros, equal rows, a table, indentation, near-equal lines."""
+    """Returns text that repeats itself: zeros, equal rows, a table, indentation, or nearly equal lines."""
     name = identifier(chance)
     form = chance.below(6)
     if form == 0:

@@ -1,4 +1,4 @@
-"""JSON as text: its tokens, its value, and up to where a cut text is settled."""
+"""Handles JSON as text: its tokens, its value, and the settled part of a cut text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _TOKEN = re.compile(r'[ \t\r\n]+|[{}\[\]:,]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\]:,"]+', re.DOTALL)
-# What is settled whatever follows: white space, commas, colons, closed strings, and scalars before a delimiter.
+# What is settled regardless of the text after it: white space, commas, colons, closed strings, and scalars before a
+# delimiter.
 _FLAT = re.compile(
     r'(?:[ \t\r\n,:]+|"[^"\\]*(?:\\.[^"\\]*)*"|(?:true|false|null|-?[0-9][0-9.eE+-]*)(?=[ \t\r\n,\]}]))+', re.DOTALL
 )
@@ -20,7 +21,9 @@ _LITERALS = ("true", "false", "null")
 
 
 class Number:
-    """A number as it is written. Two are equal if they are exactly the same amount, which a float could hide."""
+    """A number as it is written. Two numbers are equal only if they are exactly the same amount. A float could hide a
+    difference.
+    """
 
     __slots__ = ("text",)
 
@@ -48,7 +51,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> tuple[str, list[tuple[str, Any]]]:
-    """An object with every member, also one whose key comes twice, in order."""
+    """Returns an object with every member in order, also if a key occurs twice."""
     return ("object", pairs)
 
 
@@ -59,7 +62,7 @@ _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 
 
 def value_of(text: str) -> Any:
-    """The value of a whole JSON text. Raises ValueError for any other text."""
+    """Returns the value of a whole JSON text. Raises ValueError for any other text."""
     values = values_of(text)
     if len(values) != 1:
         raise ValueError(f"{len(values)} values")
@@ -67,7 +70,7 @@ def value_of(text: str) -> Any:
 
 
 def values_of(text: str) -> list[Any]:
-    """The values of a whole JSON Lines text. Raises ValueError for any other text."""
+    """Returns the values of a whole JSON Lines text. Raises ValueError for any other text."""
     values: list[Any] = []
     position = 0
     while found := _NOT_SPACE.search(text, position):
@@ -83,7 +86,7 @@ def values_of(text: str) -> list[Any]:
 
 @dataclass
 class Settled:
-    """Up to where a cut text can no longer change, and what the cut goes through. Offsets are characters."""
+    """The part of a cut text that can no longer change, and what the cut interrupts. Offsets are in characters."""
 
     index: int
     inside: str
@@ -95,7 +98,7 @@ class Settled:
 
 
 def settled(text: str) -> Settled:
-    """What PC-1 calls the truncation index, for a proper beginning of a valid text."""
+    """Returns what PC-1 calls the truncation index, for a proper prefix of a valid text."""
     brackets: list[int] = []
     position = 0
     last = (0, "")
@@ -107,7 +110,7 @@ def settled(text: str) -> Settled:
         found = _TOKEN.match(text, position)
         if found is None:
             unfinished = _UNFINISHED_ESCAPE.search(text, position + 1)
-            # A backslash that is itself escaped begins nothing.
+            # A backslash that is itself escaped does not begin an escape.
             if unfinished and _escaped(text, unfinished.start()):
                 unfinished = _UNFINISHED_ESCAPE.search(text, unfinished.start() + 1)
             if unfinished:
@@ -129,7 +132,7 @@ def settled(text: str) -> Settled:
 
 
 def _escaped(text: str, position: int) -> bool:
-    """Whether an odd number of backslashes stands before `position`."""
+    """Returns whether an odd number of backslashes precedes `position`."""
     count = 0
     while position > 0 and text[position - 1] == "\\":
         position -= 1
@@ -138,12 +141,12 @@ def _escaped(text: str, position: int) -> bool:
 
 
 def tokens_of(text: str) -> list[tuple[int, str]]:
-    """The tokens of a whole text without its white space, each with its offset."""
+    """Returns the tokens of a whole text without its white space, each with its offset."""
     return [(found.start(), found.group()) for found in _TOKEN.finditer(text) if not found.group().isspace()]
 
 
 def minified(text: str) -> str:
-    """A whole or cut text without the white space between its tokens."""
+    """Returns a whole or cut text without the white space between its tokens."""
     parts: list[str] = []
     position = 0
     while found := _TOKEN.match(text, position):
@@ -157,7 +160,7 @@ LAYOUTS = ("minified", "spaced", "indent-2", "indent-4", "indent-tab")
 
 
 def laid_out(tokens: list[str], layout: str) -> tuple[str, list[int]]:
-    """The same tokens with other white space, and where each of them now begins."""
+    """Returns the same tokens with other white space, and the new offset of each token."""
     unit = {"indent-2": "  ", "indent-4": "    ", "indent-tab": "\t"}.get(layout)
     space = "" if layout == "minified" else " "
     parts: list[str] = []
@@ -192,7 +195,7 @@ _ESCAPED = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-
 
 
 def unescaped(fragment: str) -> str:
-    """The same text with letters beyond ASCII written as they are instead of as `\\u` escapes."""
+    """Returns the same text with raw non-ASCII letters instead of `\\u` escapes."""
 
     def letter(found: re.Match[str]) -> str:
         high, low, single = found.groups()
@@ -205,5 +208,5 @@ def unescaped(fragment: str) -> str:
 
 
 def escaped(fragment: str) -> str:
-    """The same text with every letter beyond ASCII written as `\\u` escapes."""
+    """Returns the same text with a `\\u` escape for every non-ASCII letter."""
     return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found.group())[1:-1], fragment)

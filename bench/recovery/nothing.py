@@ -1,4 +1,4 @@
-"""Replies that continue nothing: any answer with outcome whole is wrong."""
+"""Replies that do not continue the document. Any answer with the outcome `whole` is wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import invented
 import json_text
 from chance import Chance
 from readings import Evidence, is_long, is_whole, overlaps
-from wordings import EXPLANATIONS, PLACEHOLDERS, QUESTIONS, REFUSALS, Bank, said, spoken
+from wordings import EXPLANATIONS, PLACEHOLDERS, QUESTIONS, REFUSALS, Bank, wording_for, spoken
 
 Answer = tuple[str, Evidence]
 """The received text, and whether it can be distinguished from a continuation without a grammar."""
@@ -20,13 +20,13 @@ def _in_sentence(before: str) -> bool:
     return bool(before) and (before[-1].isalnum() or before[-1] in ",(")
 
 
-def _talk(bank: Bank, tells: bool) -> Callable[..., Answer | None]:
+def _reply_with_wording(bank: Bank, tells: bool) -> Callable[..., Answer | None]:
     def answer(chance: Chance, before: str, _rest: str, format_: str, asked: str, _other: str) -> Answer | None:
         seen = tells and asked != "cut" and _in_sentence(before)
         language = spoken(chance)
-        text = said(chance, bank, format_, language)
+        text = wording_for(chance, bank, format_, language)
         if chance.maybe(0.3):
-            text += "\n\n" + said(chance, bank, format_, language)
+            text += "\n\n" + wording_for(chance, bank, format_, language)
         return text, Evidence.DECIDED if seen else Evidence.BLIND
 
     return answer
@@ -60,7 +60,7 @@ def other_version(chance: Chance, before: str, rest: str, _format: str, _asked: 
 def placeholder(chance: Chance, before: str, rest: str, format_: str, _asked: str, _other: str) -> Answer | None:
     words = chance.pick(PLACEHOLDERS)
     if format_ in ("json", "jsonl"):
-        # Inside the string, and properly closed: it looks like a continuation.
+        # Inside the string and properly closed, so that it looks like a continuation.
         end = re.search(r'(?<!\\)"[\s\]}]*\Z', rest)
         return "\\n" + words.replace('"', "'") + (end.group() if end and chance.maybe(0.5) else ""), Evidence.BLIND
     return "\n" + words + "\n", Evidence.BLIND
@@ -73,7 +73,7 @@ def degenerate(chance: Chance, before: str, _rest: str, _format: str, _asked: st
 
 
 def cut_again(chance: Chance, _before: str, rest: str, format_: str, _asked: str, _other: str) -> Answer | None:
-    """A good continuation that is cut itself and has no successor."""
+    """A good continuation that is itself cut and is not continued."""
     if format_ not in ("json", "tags") or len(rest) < 20:
         return None
     return rest[: chance.between(1, len(rest.rstrip()) - 2)], Evidence.DECIDED
@@ -82,9 +82,9 @@ def cut_again(chance: Chance, _before: str, rest: str, format_: str, _asked: str
 NOTHING: dict[str, tuple[float, Callable[..., Answer | None]]] = {
     "none-identical": (1.5, identical),
     "none-empty": (0.6, empty),
-    "none-refusal": (1.2, _talk(REFUSALS, True)),
-    "none-question": (1.0, _talk(QUESTIONS, True)),
-    "none-explanation": (1.2, _talk(EXPLANATIONS, False)),
+    "none-refusal": (1.2, _reply_with_wording(REFUSALS, True)),
+    "none-question": (1.0, _reply_with_wording(QUESTIONS, True)),
+    "none-explanation": (1.2, _reply_with_wording(EXPLANATIONS, False)),
     "none-other-document": (1.5, other_document),
     "none-other-version": (1.5, other_version),
     "none-placeholder": (0.4, placeholder),
@@ -95,7 +95,9 @@ NOTHING: dict[str, tuple[float, Callable[..., Answer | None]]] = {
 
 
 def evidence(before: str, answer: Answer, format_: str, settled: int) -> Evidence:
-    """Returns the evidence that nothing was continued: with a grammar, that no simple reading is a whole text."""
+    """Returns the evidence that the reply is not a continuation. With a grammar, that no simple reading is a whole
+    text.
+    """
     text, visible = answer
     if format_ in ("text", "markdown"):
         return visible

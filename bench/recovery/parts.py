@@ -1,6 +1,7 @@
-"""Which half of the cases weights and rules may be fitted on, and which is only counted.
+"""Splits the cases: weights and rules may be fitted on one half, and the other half is only counted.
 
-By the hash of a case's id, once for all sets: whoever changes the stitcher looks at `fit`, and at sums of `held` alone.
+The hash of a case's id decides, in the same way for all sets. Look only at `fit` and at sums of `held` when you
+change the stitcher.
 """
 
 from __future__ import annotations
@@ -11,5 +12,5 @@ PARTS = ("fit", "held")
 
 
 def part_of(identity: str) -> str:
-    """`fit` or `held`, each as probable."""
+    """Returns `fit` or `held`, each with the same probability."""
     return PARTS[hashlib.sha256(identity.encode()).digest()[0] & 1]

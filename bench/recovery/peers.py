@@ -1,7 +1,7 @@
-"""What others do at a seam, re-stated from their published descriptions, to be measured in the same run.
+"""Reimplements how other tools join parts, from their published descriptions, to measure them in the same run.
 
-They only ever join; none of them says that it is not sure. A grammar, where there is one, is asked afterwards, as
-their callers would: a join that does not parse counts as an honest error and not as silently wrong.
+They always join and never report doubt. If the format has a grammar, it is checked afterwards, as their callers would
+do: a join that cannot be parsed counts as an honest error, and not as silently wrong.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def plain(before: str, after: str) -> str:
 
 
 def new_line(before: str, after: str) -> str:
-    """On a new line, stripped, as it is often seen in applications."""
+    """Joins the stripped texts with a line break, as many applications do."""
     return before + "\n" + after.strip()
 
 
 def trimmed_overlap(before: str, after: str) -> str:
-    """OmniRoute's stream recovery (pull request 4147): the longest repeat of at most 512 characters is dropped."""
+    """OmniRoute's stream recovery (pull request 4147). Drops the longest repeat of at most 512 characters."""
     for length in range(min(len(before), len(after), 512), 0, -1):
         if before.endswith(after[:length]):
             return before + after[length:]
@@ -40,9 +40,9 @@ _ANCHOR = re.compile(r"(?:#{1,6} |\||`{3,}|[-*] |\d+\. )")
 def anchored_overlap(before: str, after: str) -> str:
     """qwen-code's recovery (pull request 3966).
 
-    The longest repeat among the last 4,000 characters is dropped if it has at least 6 bytes and 4 characters, or 4
-    bytes where it has marks of Markdown in it; else whole lines that begin with a heading, a table row, a list item
-    or a fence, if they stand somewhere in those 4,000 characters.
+    Drops the longest repeat within the last 4,000 characters if it has at least 6 bytes and 4 characters, or at least
+    4 bytes and Markdown marks. Otherwise drops whole lines that begin with a heading, a table row, a list item or a
+    fence, if they occur anywhere in those 4,000 characters.
     """
     recent = before[-_SCAN:]
     for length in range(min(len(recent), len(after)), 3, -1):
@@ -69,7 +69,7 @@ PEERS: dict[str, Join] = {
 
 
 def answer(join: Join, chunks: list[str], format_: str) -> dict[str, Any]:
-    """What a peer would answer to a case."""
+    """Returns the answer of a peer to a case."""
     text = chunks[0]
     for chunk in chunks[1:]:
         text = join(text, chunk)

@@ -1,9 +1,10 @@
-"""Whether the text alone decides what was meant. No stitcher is asked: the simple readings are enumerated.
+"""Decides whether the text alone determines what was meant. It asks no stitcher, but enumerates the simple readings.
 
-The rule, in words, is in bench/recovery/METHOD.md. A *reading* is one way to join the first chunk and what the model meant as
-the continuation: as it stands, without its repeated beginning, without its leading white space. In formats with a
-grammar only readings that are whole texts count. Which of them are plausible is said by PC-4: a short overlap is
-ordinary and not removed where the raw join is whole; a long one that is found nowhere else is.
+The rule is described in bench/recovery/METHOD.md. A *reading* is one way to join the first chunk and the part that
+the model meant as the continuation: unchanged, without its repeated beginning, or without its leading white space. In
+formats with a grammar, only readings that are whole texts count. PC-4 determines which of them are plausible: a short
+overlap is ordinary and is not removed if the plain join is whole, but a long overlap that occurs nowhere else is a
+repeat.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MOST_OVERLAPS = 24
 
 
 class Evidence(Enum):
-    """What the text tells about the right joining."""
+    """What the text reveals about the right join."""
 
     DECIDED = "decided"
     UNDECIDED = "undecided"
@@ -38,13 +39,15 @@ class Evidence(Enum):
     """The plausible readings are others: exactly so would a clean continuation of another text look."""
 
     def __and__(self, other: "Evidence") -> "Evidence":
-        """The weaker of the two."""
+        """Returns the weaker of the two."""
         order = [Evidence.DECIDED, Evidence.UNDECIDED, Evidence.BLIND]
         return max(self, other, key=order.index)
 
 
 def value(text: str, format_: str) -> Any:
-    """What two texts are compared by. Raises ValueError where the format has a grammar and the text is not whole."""
+    """Returns the value by which two texts are compared. Raises ValueError if the format has a grammar and the text
+    is not whole.
+    """
     if format_ == "json":
         return json_text.value_of(text)
     if format_ == "jsonl":
@@ -59,7 +62,7 @@ def value(text: str, format_: str) -> Any:
 
 
 def is_whole(text: str, format_: str) -> bool:
-    """Whether the grammar, if there is one, calls it whole."""
+    """Returns whether the text is whole by the grammar of the format, if it has one."""
     try:
         value(text, format_)
     except ValueError:
@@ -68,7 +71,9 @@ def is_whole(text: str, format_: str) -> bool:
 
 
 def overlaps(before: str, after: str) -> Iterator[int]:
-    """Lengths k > 0 such that `before` ends with the first k characters of `after`; the longest and shortest ones."""
+    """Returns lengths k > 0 such that `before` ends with the first k characters of `after`: only the longest and
+    shortest ones.
+    """
     limit = min(len(before), len(after))
     found = [k for k in range(1, min(8, limit) + 1) if before.endswith(after[:k])]
     if limit >= 8:
@@ -84,7 +89,9 @@ def overlaps(before: str, after: str) -> Iterator[int]:
 
 
 def is_long(repeat: str, before: str) -> bool:
-    """Whether a repeat at the end of `before` says by itself that it is one: long, varied, and nowhere else."""
+    """Returns whether a repeat at the end of `before` is certainly a repeat: it is long, varied, and occurs nowhere
+    else.
+    """
     return (
         len(repeat) >= LONG
         and len(set(repeat)) >= LONG_DIFFERENT
@@ -94,13 +101,13 @@ def is_long(repeat: str, before: str) -> bool:
 
 
 def is_wordlike(repeat: str) -> bool:
-    """Whether a repeat could be one, of a word or of many marks, and not an accident or indentation."""
+    """Returns whether a repeat of a word or of many marks could be intended, and is not an accident or indentation."""
     return sum(map(str.isalnum, repeat)) >= WORDLIKE or len(repeat) - sum(map(str.isspace, repeat)) >= MANY_MARKS
 
 
 @dataclass(frozen=True)
 class Seam:
-    """A seam to be judged. `core` is what is left of the continuation without what the model said around it."""
+    """A seam to be judged. `core` is the continuation without the text that the model added around it."""
 
     before: str
     core: str
@@ -114,13 +121,13 @@ class Seam:
 
 
 def judge(seam: Seam) -> Evidence:
-    """What the core of the continuation tells."""
+    """Returns the evidence that the core of the continuation gives."""
     truth = value(seam.truth, seam.format)
     return verdict(plausible(seam), truth)
 
 
 def verdict(readings: list[Any], truth: Any) -> Evidence:
-    """Decided if there is one plausible reading and it is the truth."""
+    """Returns that the text decides if there is one plausible reading and it is the intended one."""
     if not readings:
         return Evidence.UNDECIDED
     if truth not in readings:
@@ -129,13 +136,13 @@ def verdict(readings: list[Any], truth: Any) -> Evidence:
 
 
 def plausible(seam: Seam) -> list[Any]:
-    """The different values of the plausible readings."""
+    """Returns the distinct values of the plausible readings."""
     starts = _starts(seam)
     longest = max(
         (k for start in starts for k in overlaps(start, seam.core) if is_long(seam.core[:k], start)), default=0
     )
     if longest:
-        # In a text that repeats itself the long repeat has others within it, which are as plausible.
+        # In a text that repeats itself, a long repeat contains shorter repeats that are just as plausible.
         lengths = {k for start in starts for k in overlaps(start, seam.core) if k >= LONG}
         readings = [
             start + seam.core[k:] for start in starts for k in lengths if start.endswith(seam.core[:k])
@@ -156,7 +163,7 @@ def plausible(seam: Seam) -> list[Any]:
 
 
 def _starts(seam: Seam) -> list[str]:
-    """The texts that the continuation may have been meant to follow."""
+    """Returns the texts that the continuation may have been meant to follow."""
     token = seam.before[: seam.settled]
     if seam.asked == "token":
         return [token]
@@ -166,7 +173,9 @@ def _starts(seam: Seam) -> list[str]:
 
 
 def _other_space(seam: Seam, starts: list[str]) -> Iterator[str]:
-    """The readings without the white space at the beginning; and, between two words of a string, with it escaped."""
+    """Returns the readings without the white space at the beginning. Between two words of a string, also a reading
+    with the white space escaped.
+    """
     bare = seam.core.lstrip()
     if bare == seam.core:
         return

@@ -34,9 +34,9 @@ SERVER = "xllamacpp 2026.8.10229: llama.cpp b10229"
 UNCUT_TOKENS, CONTINUATION_TOKENS, SHORT_TOKENS = 220, 110, 24
 # A restarted document has to reach its end.
 SCHEMA_TOKENS = 170
-# At a higher temperature a model can reply differently; each seed gives another text.
+# At a higher temperature a model can reply differently. Each seed gives another text.
 WARM = 0.7
-# Number of characters that a prompt quotes from the reply's end.
+# Number of characters at the end of the reply that a prompt quotes.
 QUOTED = 40
 
 TOKEN_PROMPT = (
@@ -53,12 +53,12 @@ WORDINGS = {
         "Pick up mid-thought if that is where the cut happened."
     ),
 }
-# Example that a client may show a model first: one cut reply with a correct continuation.
+# An example that a client may show the model first: a cut reply with its correct continuation.
 SHOWN = {
     "json": ("Describe Paris as JSON.", '{"city": "Par', 'is", "country": "France", "river": "Seine"}'),
     "text": ("Name the days of the week.", "Monday, Tuesday, Wed", "nesday, Thursday, Friday, Saturday, Sunday."),
 }
-# group: kind, format, cuts in tokens
+# For each group: kind, format, and cuts in tokens.
 GROUPS = {
     "json_schema": ("json", "json", (22, 41)),
     "json_free": ("json", "json", (18, 37)),
@@ -75,7 +75,7 @@ class Question:
     name: str
     prompt: str
     system: str | None = None
-    # Start of the reply: a small model keeps to a format only if the reply already begins in it.
+    # Start of the reply: a small model keeps to a format only if its reply already begins in this format.
     open: str = ""
     schema: dict | None = None
 
@@ -89,7 +89,7 @@ class Question:
 
 
 @dataclass
-class Said:
+class RecordedReply:
     text: str
     finish: str
 
@@ -103,16 +103,17 @@ class Recorder:
     def ask(
         self, messages: list[dict], question: Question, tokens: int, constrained: bool = True, compared: bool = True,
         **options,
-    ) -> Said:  # fmt: skip
+    ) -> RecordedReply:  # fmt: skip
         body = {"model": MODEL_NAME, "messages": messages, "max_tokens": tokens, "temperature": 0, **options}
         if constrained and question.schema:
             schema = {"name": "answer", "strict": True, "schema": json_schema(question.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if compared:
-            # The same prompt computed cold and from the cache can differ in the last bits; this call warms the cache for the compared one.
+            # The same prompt can give slightly different results with and without the cache. This call fills the
+            # cache for the compared one.
             self.post({**body, "max_tokens": 1})
         choice = self.post(body)["choices"][0]
-        return Said(choice["message"]["content"] or "", choice["finish_reason"])
+        return RecordedReply(choice["message"]["content"] or "", choice["finish_reason"])
 
     def post(self, body: dict) -> dict:
         request = urllib.request.Request(
@@ -121,11 +122,11 @@ class Recorder:
         with DIRECT.open(request, timeout=300) as answer:
             return json.load(answer)
 
-    def prefilled(self, question: Question, first: str, tokens: int, **options) -> Said:
+    def prefilled(self, question: Question, first: str, tokens: int, **options) -> RecordedReply:
         """Returns what the server adds to `first`, without the copy of `first` that the server repeats before it."""
         messages = [*question.messages(), message("assistant", first)]
-        said = self.ask(messages, question, tokens, **options)
-        return Said(said.text.removeprefix(first), said.finish)
+        answered = self.ask(messages, question, tokens, **options)
+        return RecordedReply(answered.text.removeprefix(first), answered.finish)
 
     def write(self, question: Question, way: str, chunks: list[str], asked_from: str, style: str, **source) -> None:
         kind, form, _ = GROUPS[question.group]
@@ -168,7 +169,7 @@ def last_valid_token(text: str) -> str:
     if last[0][0] == '"' and not last[1]:
         if len(last[0]) > 1:
             return last[0][-200:]
-        # A bare quote does not identify the position, so the text before it is quoted as well.
+        # A quotation mark alone does not identify the position, so the text before it is quoted too.
         back = 3 if len(found) > 2 and found[-2][0] in ",:" else 2
         return text[found[max(len(found) - back, 0)].start() : last.end()]
     may_go_on = last.end() == len(text) and last[0] not in {*"{}[],:", "true", "false", "null"} and last[0][0] != '"'
@@ -199,13 +200,13 @@ def shown_first(wording: str, question: Question) -> list[dict]:
     return [message(*turn) for turn in roles]
 
 
-def record_prefill(recorder: Recorder, question: Question, first: str, uncut: Said, cut: int, number: int) -> None:
+def record_prefill(recorder: Recorder, question: Question, first: str, uncut: RecordedReply, cut: int, number: int) -> None:
     settings = {"cut_tokens": cut, "temperature": 0}
-    said = recorder.prefilled(question, first, CONTINUATION_TOKENS)
-    settings["finish"] = [said.finish]
-    joined = first + said.text
+    answered = recorder.prefilled(question, first, CONTINUATION_TOKENS)
+    settings["finish"] = [answered.finish]
+    joined = first + answered.text
     settings["uncut"] = "the same" if uncut.text.startswith(joined) else "differs"
-    recorder.write(question, "prefill", [first, said.text], "cut", "prefill", **settings)
+    recorder.write(question, "prefill", [first, answered.text], "cut", "prefill", **settings)
     if number % 4 == 0:
         recorder.write(question, "prefill", [first, joined], "unknown", "prefill echoed", **settings)
     if number % 5 == 1:
@@ -233,14 +234,14 @@ def record_user_turn(recorder: Recorder, question: Question, first: str, wording
     for _ in range(2):
         resume = asking(wording, question, reply)
         messages = [*messages, message("user", resume)]
-        said = recorder.ask(messages, question, most, constrained, compared=False, **options)
-        messages.append(message("assistant", said.text))
-        chunks.append(said.text)
-        finishes.append(said.finish)
-        # Ask again only for a continuation that was deliberately cut short.
-        if said.finish != "length" or most != SHORT_TOKENS or not said.text.strip():
+        answered = recorder.ask(messages, question, most, constrained, compared=False, **options)
+        messages.append(message("assistant", answered.text))
+        chunks.append(answered.text)
+        finishes.append(answered.finish)
+        # Request a further continuation only if the first one was cut on purpose.
+        if answered.finish != "length" or most != SHORT_TOKENS or not answered.text.strip():
             break
-        reply, most = reply + said.text, long
+        reply, most = reply + answered.text, long
     asked_from = "token" if wording == "token" else "unknown"
     settings = {
         "resume_prompt": asking(wording, question, first), "wording": wording, "shown_how": shown, "cut_tokens": cut,
@@ -279,7 +280,7 @@ def main() -> int:
     arguments = parser.parse_args()
     groups = json.loads((HERE / "recorded" / "questions.json").read_text(encoding="utf-8"))
     questions = [Question(group, **one) for group, ones in groups.items() if group in (arguments.group or groups) for one in ones]
-    # Run at low priority: recording is not urgent.
+    # Run with low priority, because recording is not urgent.
     os.nice(10)
     with ModelServer(install(arguments.folder), arguments.folder) as server:
         with arguments.output.open("w", encoding="utf-8") as output:

@@ -1,4 +1,4 @@
-"""Scores as text for a terminal or as Markdown for a page."""
+"""Formats scores as text for a terminal or as Markdown for a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from score import BINS, CLASSES, Calibration, Judgement, Mark, Score, Tally
 
 
 def table(head: list[str], rows: Iterable[list[str]], markdown: bool) -> str:
-    """A table with the first column to the left and the others to the right."""
+    """Returns a table. The first column is aligned to the left and all others to the right."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
@@ -31,7 +31,7 @@ def _count(number: int, of: Tally) -> str:
 
 
 def by_stitcher(scores: list[Score], markdown: bool) -> str:
-    """One row for each stitcher, over all styles."""
+    """Returns a table with one row for each stitcher, over all styles."""
     head = ["", "decided", "exact %", "refused %", "silently wrong", "clean %",
             "undecided", "exact %", "silently wrong", "nothing there", "silently wrong"]  # fmt: skip
     rows = []
@@ -47,7 +47,7 @@ def by_stitcher(scores: list[Score], markdown: bool) -> str:
 
 
 def by_style(score: Score, markdown: bool, asked: bool = False) -> str:
-    """One row for each style, and also for each place it was asked from."""
+    """Returns a table with one row for each style, or for each style and requested start."""
     keys = sorted({(style, where if asked else "") for _, style, where in score.cells})
     head = ["style", *(["from"] if asked else []), "decided", "exact", "honest", "wrong",
             "undecided", "exact", "honest", "best right", "wrong", "blind", "exact", "honest", "wrong"]  # fmt: skip
@@ -66,7 +66,7 @@ def by_style(score: Score, markdown: bool, asked: bool = False) -> str:
 
 
 def by_asked(score: Score, markdown: bool) -> str:
-    """One row for each place the model was asked to go on from."""
+    """Returns a table with one row for each requested start."""
     head = ["from", "decided", "exact %", "refused %", "silently wrong", "undecided", "exact %", "silently wrong"]
     rows = []
     for asked in ("cut", "token", "unknown"):
@@ -80,7 +80,7 @@ def by_asked(score: Score, markdown: bool) -> str:
 
 
 def by_kind(score: Score, markdown: bool) -> str:
-    """One row for each kind of document and class of case."""
+    """Returns a table with one row for each kind of document and class of case."""
     head = ["kind", "class", "cases", "exact", "honest", "wrong"]
     rows = [
         [kind, of_class, str(tally.total), *(str(tally.marks[mark]) for mark in Mark)]
@@ -100,7 +100,7 @@ def _joined(score: Score, classes: tuple[str, ...], style: str, where: str) -> T
 
 
 def calibration(score: Score, markdown: bool) -> str:
-    """How often a stated confidence was right."""
+    """Returns a table that shows how often an answer with a stated confidence was right."""
     parts = []
     for name, bins in (("whole answers", score.whole), ("best candidates of ambiguous answers", score.best)):
         if sum(bins.count):
@@ -121,7 +121,7 @@ _SHOWN = 160
 
 
 def shown(case: Case, judgement: Judgement, answer: dict | None) -> str:
-    """A failing case for a person: both sides of the seam, what was meant and what came."""
+    """Formats a failing case for a person: both sides of the seam, the intended text and the answer."""
     lines = [
         f"--- {case.id}: {judgement.mark.value}, {case.format}, {case.style}"
         + (f" ({case.note})" if case.note else "")

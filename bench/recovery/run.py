@@ -117,7 +117,7 @@ def all_of(options: argparse.Namespace) -> Iterator[Case]:
     folders = options.sources or usual_folders()
     for folder in folders:
         if not folder.is_dir():
-            raise ValueError(f"{folder} is no folder")
+            raise ValueError(f"{folder} is not a folder")
     sources = None if options.invented else Sources(folders)
     wanted = Wanted(tuple(options.style or WEIGHTS), tuple(options.kind or KINDS), options.largest, options.endings)
     return (case for seed in options.seed or [1] for case in cases(seed, options.cases, sources, wanted))

@@ -148,7 +148,7 @@ class Score:
             self.silently_wrong.append(case.id)
         if is_clean(case) and judgement.mark is not Mark.EXACT:
             self.clean_missed.append(case.id)
-        # Where the text misleads, no confidence can be right.
+        # If the text misleads, no confidence can be right.
         if judgement.confidence is not None and not case.blind and judgement.outcome != "error":
             (self.whole if judgement.outcome == "whole" else self.best).add(judgement.confidence, judgement.best_right)
         return judgement

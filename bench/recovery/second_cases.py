@@ -1,6 +1,8 @@
-"""The second generator: other documents, cut between tokens, and models that continue by other rules than the first's.
+"""The second generator. It uses other documents, which are cut between tokens, and models that continue by other
+rules.
 
-It shares with the first the definition of a case and of when a text decides (`readings`), but no documents or wordings.
+Both generators share the definition of a case and the rule when a text decides (`readings`), but no documents or
+wordings.
 """
 
 from __future__ import annotations
@@ -101,30 +103,30 @@ def _draft(chance: Chance, truth: str, format_: str, kind: str, largest: int) ->
     asked = "unknown" if asked == "token" and format_ in ("markdown", "tags") else asked
     group = chance.weighted({"one": 8.0, "nothing": 1.3, "several": 0.8})
     if group == "nothing":
-        return _none(chance, truth, cut, format_, asked, kind, largest)
+        return _useless_reply(chance, truth, cut, format_, asked, kind, largest)
     places = [cut, len(truth)]
     if group == "several":
         places = sorted({cut, *(_cut(chance, truth) for _ in range(chance.between(1, 2))), len(truth)})
-    chunks, told, used, wrapped = [truth[: places[0]]], Evidence.DECIDED, [], False
+    chunks, text_evidence, used, wrapped = [truth[: places[0]]], Evidence.DECIDED, [], False
     for place, end in zip(places, places[1:]):
         begin = chance.weighted({name: weight for name, (weight, _) in BEGINS.items()})
         around = chance.weighted(AROUND) if end == len(truth) else chance.weighted({"": 6.0, "+before": 1.0})
-        went_on = _went_on(chance, truth, place, end, format_, asked, begin, around)
-        if went_on is None:
+        continued = _continuation_with_evidence(chance, truth, place, end, format_, asked, begin, around)
+        if continued is None:
             return None
-        chunks.append(went_on[0])
-        told, wrapped = told & went_on[1], bool(around)
+        chunks.append(continued[0])
+        text_evidence, wrapped = text_evidence & continued[1], bool(around)
         used.append(begin + around)
     style = used[0] if len(used) == 1 else "several"
     accept: list[str] = []
     if wrapped and format_ not in ("json", "jsonl"):
         bare = truth.rstrip("\n")
         accept = [text for text in (bare, bare + "\n") if text != truth]
-    return {"asked": asked, "chunks": chunks, "truth": truth, "accept": accept, "decided": told is Evidence.DECIDED,
-            "blind": told is Evidence.BLIND, "style": style, "note": ", then ".join(used) if len(used) > 1 else ""}  # fmt: skip
+    return {"asked": asked, "chunks": chunks, "truth": truth, "accept": accept, "decided": text_evidence is Evidence.DECIDED,
+            "blind": text_evidence is Evidence.BLIND, "style": style, "note": ", then ".join(used) if len(used) > 1 else ""}  # fmt: skip
 
 
-def _went_on(
+def _continuation_with_evidence(
     chance: Chance, truth: str, cut: int, end: int, format_: str, asked: str, begin: str, around: str
 ) -> tuple[str, Evidence] | None:
     before = truth[:cut]
@@ -154,23 +156,25 @@ def _went_on(
             core = core.strip()
     if not core.strip():
         return None
-    told = judge(Seam(before, core, format_, asked, token, truth[:end] if end < len(truth) else truth, alone)) if _judged(truth, end, format_) else Evidence.UNDECIDED
+    text_evidence = judge(Seam(before, core, format_, asked, token, truth[:end] if end < len(truth) else truth, alone)) if _judged(truth, end, format_) else Evidence.UNDECIDED
     text, visible = _around(chance, core, before, format_, asked, around)
     if around and format_ in ("json", "jsonl"):
         visible = Evidence.DECIDED
         if is_whole(before + text + truth[end:], format_):
             same = value(before + text + truth[end:], format_) == value(truth, format_)
             visible = Evidence.DECIDED if same else Evidence.BLIND if asked == "cut" else Evidence.UNDECIDED
-    return text, told & visible
+    return text, text_evidence & visible
 
 
 def _judged(truth: str, end: int, format_: str) -> bool:
-    """Where a continuation is cut as well, only texts without grammar can be judged by themselves."""
+    """Returns the evidence for a case whose continuation is also cut. Only texts without a grammar can be judged
+    then.
+    """
     return end == len(truth) or format_ in ("text", "markdown")
 
 
 def _around(chance: Chance, core: str, before: str, format_: str, asked: str, around: str) -> tuple[str, Evidence]:
-    """Adds what a model puts around its part; returns whether that is recognisable without a grammar."""
+    """Adds the text that a model puts around its part. Returns whether that text is recognisable without a grammar."""
     in_line = bool(before) and not before.endswith("\n")
     doubtful = Evidence.BLIND if asked == "cut" else Evidence.UNDECIDED
     text, visible = core, Evidence.DECIDED
@@ -192,7 +196,7 @@ def _around(chance: Chance, core: str, before: str, format_: str, asked: str, ar
     return text, visible
 
 
-def _none(chance: Chance, truth: str, cut: int, format_: str, asked: str, kind: str, largest: int) -> dict[str, Any] | None:
+def _useless_reply(chance: Chance, truth: str, cut: int, format_: str, asked: str, kind: str, largest: int) -> dict[str, Any] | None:
     before, style = truth[:cut], chance.weighted(NOTHING)
     in_sentence = asked != "cut" and (before[-1].isalnum() or before[-1] in ",(")
     banks = {"none-asks": ASKING, "none-declines": DECLINING, "none-sums-up": SUMMING_UP}
@@ -219,6 +223,6 @@ def _none(chance: Chance, truth: str, cut: int, format_: str, asked: str, kind: 
         text, visible = rest[: _cut(chance, rest)], Evidence.DECIDED
     else:
         text, visible = chance.pick(["", "\n", " \n"]), Evidence.DECIDED
-    told = evidence(before, (text, visible), format_, settled(before, format_).index)
-    return {"asked": asked, "chunks": [before, text], "truth": None, "decided": told is Evidence.DECIDED,
-            "blind": told is Evidence.BLIND, "style": style}  # fmt: skip
+    text_evidence = evidence(before, (text, visible), format_, settled(before, format_).index)
+    return {"asked": asked, "chunks": [before, text], "truth": None, "decided": text_evidence is Evidence.DECIDED,
+            "blind": text_evidence is Evidence.BLIND, "style": style}  # fmt: skip

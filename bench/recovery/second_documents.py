@@ -1,4 +1,4 @@
-"""The documents of the second generator: other kinds than the first's, by other rules."""
+"""The documents of the second generator, which has other kinds and rules than the first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALLEST, LARGEST = 150, 12_000
 
 
 def _code(chance: Chance, size: int) -> str:
-    """A shell script, SQL or settings, as lines."""
+    """Returns the lines of a shell script, SQL or settings."""
     return chance.pick([_shell, _sql, _settings])(chance, size)
 
 
@@ -66,7 +66,7 @@ def _written(chance: Chance, value: Any) -> str:
 
 
 def _service(chance: Chance, size: int) -> str:
-    """Nested settings, with few rows alike."""
+    """Returns nested settings with few similar rows."""
     found: dict[str, Any] = {"version": f"{chance.below(9)}.{chance.below(20)}.{chance.below(9)}"}
     while len(json.dumps(found)) < size:
         found[f"{name(chance)}_{len(found)}"] = {
@@ -77,7 +77,7 @@ def _service(chance: Chance, size: int) -> str:
 
 
 def _listing(chance: Chance, size: int) -> str:
-    """A page of an API."""
+    """Returns a page of an API's list."""
     rows: list[Any] = []
     spoken = tongue(chance)
     while len(rows) * 160 < size:
@@ -90,7 +90,7 @@ def _listing(chance: Chance, size: int) -> str:
 
 
 def _messages(chance: Chance, size: int) -> str:
-    """A conversation whose messages have code and paragraphs in them."""
+    """Returns a conversation whose messages contain code and paragraphs."""
     spoken, found = tongue(chance), []
     while len(json.dumps(found)) < size:
         content = chance.pick([
@@ -215,6 +215,6 @@ KINDS: dict[str, tuple[float, str, Callable[[Chance, int], str]]] = {
 
 
 def document(chance: Chance, kind: str, largest: int = LARGEST) -> Document:
-    """A document of a kind, 150 to 12,000 characters or so, most of them small."""
+    """Returns a document of a kind with about 150 to 12,000 characters. Most documents are small."""
     _, format_, maker = KINDS[kind]
     return Document(kind, format_, maker(chance, chance.magnitude(SMALLEST, min(LARGEST, max(SMALLEST + 1, largest)))))

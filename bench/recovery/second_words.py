@@ -1,4 +1,6 @@
-"""What the second generator's models say, and the words of its documents; none of it is from the first's tables."""
+"""What the models of the second generator say, and the words of its documents. It uses nothing from the tables of the
+first.
+"""
 
 from __future__ import annotations
 
@@ -100,14 +102,14 @@ FOREIGN = {
 
 
 def clause(chance: Chance) -> str:
-    """A clause without its first article's capital and its full stop."""
+    """Returns a clause without a capital letter at its start and without a full stop."""
     subject = f"{chance.pick(['the', 'a', 'our', 'another'])} {chance.pick(ADJECTIVES)} {chance.pick(NOUNS)}"
     object_ = f"the {chance.pick(NOUNS)}" if chance.maybe(0.6) else f"{chance.between(2, 90)} {chance.pick(NOUNS)}s"
     return f"{subject} {chance.pick(VERBS)} {object_}" + (f" {chance.pick(PLACES)}" if chance.maybe(0.6) else "")
 
 
 def sentence(chance: Chance, tongue: str = "english") -> str:
-    """A sentence with its end."""
+    """Returns a sentence with its end mark."""
     if tongue != "english" and chance.maybe(0.8):
         parts = [chance.pick(part.split("|")) for part in FOREIGN[tongue]]
         return "".join(parts) + "。" if tongue == "chinese" else " ".join(parts) + "."
@@ -128,15 +130,15 @@ def sentence(chance: Chance, tongue: str = "english") -> str:
 
 
 def paragraph(chance: Chance, tongue: str = "english", most: int = 6) -> str:
-    """A few sentences."""
+    """Returns a few sentences."""
     return ("" if tongue == "chinese" else " ").join(sentence(chance, tongue) for _ in range(chance.between(1, most)))
 
 
 def tongue(chance: Chance) -> str:
-    """The language of a document."""
+    """Returns the language of a document."""
     return chance.weighted({"english": 8.0, **{name: 0.6 for name in FOREIGN}})
 
 
 def name(chance: Chance, joint: str = "_") -> str:
-    """A name of one or two words."""
+    """Returns a name of one or two words."""
     return joint.join(chance.pick(NOUNS) for _ in range(chance.between(1, 2)))

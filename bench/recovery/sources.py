@@ -1,4 +1,4 @@
-"""Real files that documents are made from."""
+"""Reads real files, from which documents are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT_TEXTS = 64
 
 
 class Sources:
-    """The files of some folders, read when they are wanted; a few are kept."""
+    """The files of some folders. They are read on demand, and a few of them are kept in memory."""
 
     def __init__(self, folders: list[Path]):
         self._paths = sorted(path for folder in folders for path in _files(folder))
@@ -29,7 +29,9 @@ class Sources:
         return len(self._paths)
 
     def piece(self, chance: Chance, size: int, markdown: bool = False) -> tuple[str, str] | None:
-        """About `size` characters of one file, whole lines, and its language; None if no file will do."""
+        """Returns about `size` characters of one file in whole lines, and its language. Returns None if no file is
+        suitable.
+        """
         for _ in range(8):
             if not self._paths:
                 return None
@@ -70,5 +72,5 @@ def _files(folder: Path) -> list[Path]:
 
 
 def usual_folders() -> list[Path]:
-    """The repository this file is in, and the sources of Python's standard library."""
+    """Returns the folder of this repository and that of Python's standard library."""
     return [Path(__file__).resolve().parents[2], Path(sysconfig.get_paths()["stdlib"])]

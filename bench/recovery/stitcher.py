@@ -17,9 +17,10 @@ PATIENCE_SECONDS = 900.0
 
 
 def answers(command: str, cases: Iterable[Case]) -> Iterator[tuple[Case, dict[str, Any] | None]]:
-    """Yields every case with its answer, or None if there is no answer.
+    """Yields every case with its answer, or with None if there is no answer.
 
-    Cases wait for their answers in a file, not in memory, since a command may answer only after reading all of them.
+    Cases wait for their answers in a file and not in memory, because a command may answer only after it has read all
+    of them.
     """
     with tempfile.TemporaryFile("w+b") as waiting:
         process = subprocess.Popen(
@@ -50,7 +51,7 @@ def _numbers(feeder: "_Feeder") -> Iterator[int]:
 
 
 def _line_in_time(process: subprocess.Popen[str]) -> str:
-    """The next line of output, or nothing once the command has ended or was silent for too long."""
+    """Returns the next line of output. Returns nothing if the command has ended or was silent for too long."""
     assert process.stdout is not None
     timer = threading.Timer(PATIENCE_SECONDS, process.kill)
     timer.start()
@@ -69,7 +70,7 @@ def _read(line: str) -> dict[str, Any] | None:
 
 
 class _Feeder(threading.Thread):
-    """Writes the cases to the command while its answers are read."""
+    """Writes the cases to the command while another thread reads the answers."""
 
     def __init__(self, cases: Iterable[Case], process: subprocess.Popen[str], waiting: Any):
         super().__init__(daemon=True)
@@ -112,7 +113,7 @@ class _Feeder(threading.Thread):
                 self._changed.notify_all()
 
     def has(self, number: int) -> bool:
-        """Whether there is a case with this number; waits until that is known."""
+        """Waits until it is known whether there is a case with this number. Returns whether there is."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._written > number)
             return self._written > number

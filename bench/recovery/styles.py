@@ -1,4 +1,4 @@
-"""The styles in which a model goes on: how it begins × what it sets around it, each with a name and a weight."""
+"""The styles of continuations. A style combines a beginning with the text around it, and has a name and a weight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE_JSON = ("tool-call", "array")
 
 @dataclass(frozen=True)
 class Style:
-    """One way to go on."""
+    """A way in which a model continues."""
 
     name: str
     weight: float
@@ -30,7 +30,7 @@ class Style:
     """Which row of `ASKED` says where it is asked from."""
 
     def core(self, scene: Scene, chance: Chance) -> Core | None:
-        """What it writes of the document."""
+        """Returns the part of the document that the model writes."""
         return chance.pick(self.begin)(scene, chance)
 
 
@@ -42,8 +42,8 @@ def _style(
 
 
 _RESTARTS = (begin.restart_string, begin.restart_object, begin.restart_document)
-_ANEW = (begin.restart_document, begin.restart_document, begin.restart_formatted, begin.restart_escaped)
-_BACK = (begin.tail, begin.last_line)
+_RESTARTS_IN_ANY_FORM = (begin.restart_document, begin.restart_document, begin.restart_formatted, begin.restart_escaped)
+_REPEATS = (begin.tail, begin.last_line)
 
 STYLES = {
     style.name: style
@@ -76,25 +76,25 @@ STYLES = {
         _style("fence-then-prose", 1.5, begin.exact, wrap.fence_then_prose),
         _style("fence+remark", 1.5, begin.exact, wrap.fence_remark),
         _style("fence+token", 0.7, begin.token, wrap.fence, JSON, "unknown"),
-        _style("fence+repeat", 2, _BACK, wrap.fence),
-        _style("fence+restart", 2, _ANEW, wrap.fence),
+        _style("fence+repeat", 2, _REPEATS, wrap.fence),
+        _style("fence+restart", 2, _RESTARTS_IN_ANY_FORM, wrap.fence),
         _style("fence-opened+restart-block", 0.7, begin.restart_block, wrap.fence_opened, ("markdown",)),
         _style("preamble", 4, begin.exact, wrap.preamble),
         _style("preamble-inline", 1.5, begin.exact, wrap.preamble_inline),
         _style("preamble+token", 0.7, begin.token, wrap.preamble, JSON, "unknown"),
-        _style("preamble+repeat", 2, _BACK, wrap.preamble),
+        _style("preamble+repeat", 2, _REPEATS, wrap.preamble),
         _style("preamble+restart", 1.5, _RESTARTS, wrap.preamble),
         _style("preamble+remark", 1, begin.exact, wrap.preamble_remark),
         _style("preamble+ellipsis", 0.5, begin.exact, wrap.preamble_ellipsis),
         _style("preamble+fence", 2, begin.exact, wrap.preamble_fence),
         _style("preamble+fence+remark", 1, begin.exact, wrap.preamble_fence_remark),
-        _style("preamble+fence+repeat", 2, _BACK, wrap.preamble_fence),
-        _style("preamble+fence+restart", 1.5, _ANEW, wrap.preamble_fence),
+        _style("preamble+fence+repeat", 2, _REPEATS, wrap.preamble_fence),
+        _style("preamble+fence+restart", 1.5, _RESTARTS_IN_ANY_FORM, wrap.preamble_fence),
         _style("remark", 3, begin.exact, wrap.remark),
-        _style("remark+repeat", 1, _BACK, wrap.remark),
+        _style("remark+repeat", 1, _REPEATS, wrap.remark),
         _style("remark+restart", 1, _RESTARTS, wrap.remark),
         _style("ellipsis", 2, begin.exact, wrap.ellipsis),
-        _style("ellipsis+repeat", 0.5, _BACK, wrap.ellipsis),
+        _style("ellipsis+repeat", 0.5, _REPEATS, wrap.ellipsis),
     ]
 }
 """Every style whose truth is known, by name."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the recorded cases to their form. Needs nothing but Python: python3 bench/recovery/test_recorded.py"""
+"""Checks the form of the recorded cases. Needs only Python: python3 bench/recovery/test_recorded.py"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Recorded(unittest.TestCase):
         cls.bytes = sum(file.stat().st_size for file in files)
         cls.cases = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
-    def test_every_line_has_the_form(self) -> None:
+    def test_every_line_has_the_required_fields(self) -> None:
         for case in self.cases:
             with self.subTest(case["id"]):
                 self.assertEqual(set(case), FIELDS)
@@ -46,22 +46,22 @@ class Recorded(unittest.TestCase):
                 self.assertIn(case["recorded"]["asked"], {"prefill", "user-turn"})
                 self.assertEqual(len(case["recorded"]["finish"]), len(case["chunks"]) - 1)
 
-    def test_every_label_was_read_and_says_why(self) -> None:
+    def test_every_label_was_made_by_hand_with_a_reason(self) -> None:
         for case in self.cases:
             with self.subTest(case["id"]):
                 self.assertTrue(case["note"].startswith("read: "))
                 self.assertTrue(case["labelled"].startswith("by hand: "))
 
-    def test_no_text_is_accepted_where_nothing_was_meant(self) -> None:
+    def test_no_text_is_accepted_without_an_intended_text(self) -> None:
         self.assertFalse([case["id"] for case in self.cases if case["truth"] is None and case["accept"]])
 
-    def test_what_was_meant_is_whole_by_its_grammar(self) -> None:
+    def test_accepted_texts_are_whole_by_their_grammar(self) -> None:
         for case in self.cases:
             if case["format"] in ("json", "jsonl") and case["truth"] is not None:
                 with self.subTest(case["id"]):
                     self.assertTrue(all(parses(text, case["format"]) for text in [case["truth"], *case["accept"]]))
 
-    def test_prefill_continues_at_the_very_cut(self) -> None:
+    def test_a_prefill_continues_exactly_at_the_cut(self) -> None:
         for case in self.cases:
             if case["from"] == "cut" and case["truth"] is not None:
                 joined = "".join(case["chunks"])
@@ -71,14 +71,14 @@ class Recorded(unittest.TestCase):
                     else:
                         self.assertEqual(case["truth"], joined)
 
-    def test_both_ways_and_all_kinds_are_there(self) -> None:
+    def test_both_ways_and_all_kinds_occur(self) -> None:
         ways = Counter(case["recorded"]["asked"] for case in self.cases)
         kinds = Counter(case["kind"] for case in self.cases)
         self.assertGreaterEqual(len(self.cases), LEAST)
         for count in (ways["prefill"], ways["user-turn"], kinds["json"], kinds["code"], kinds["prose"]):
             self.assertGreaterEqual(count, LEAST_OF_EACH)
 
-    def test_ids_are_unique_and_the_files_small(self) -> None:
+    def test_ids_are_unique_and_files_are_small(self) -> None:
         self.assertEqual([], [name for name, count in Counter(case["id"] for case in self.cases).items() if count > 1])
         self.assertLess(self.bytes, MOST_BYTES)
 

@@ -343,6 +343,6 @@ def spoken(chance: Chance) -> str:
     return chance.weighted(LANGUAGES)
 
 
-def said(chance: Chance, bank: Bank, format_: str, language: str) -> str:
-    """Returns one wording of a bank for this kind of text, in English if the bank lacks the language."""
+def wording_for(chance: Chance, bank: Bank, format_: str, language: str) -> str:
+    """Returns a wording of a bank for this kind of text. Uses English if the bank lacks the language."""
     return chance.pick(bank.get(language) or bank["English"]).replace("{what}", chance.pick(WHAT[format_]))

@@ -1,4 +1,4 @@
-"""Text that a model adds around its part of the document: announcements, fences, remarks, ellipses."""
+"""Adds the text that a model puts around its part of the document: announcements, fences, remarks, ellipses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import invented
 from beginnings import Scene, open_fence
 from chance import Chance
 from readings import Evidence
-from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, said, spoken
+from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, wording_for, spoken
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A continuation as received, and whether wrapper and document can be distinguished without a grammar."""
+    """A continuation as received, and whether its wrapper can be distinguished from the document without a grammar."""
 
     text: str
     visible: Evidence = Evidence.DECIDED
@@ -25,18 +25,20 @@ Wrapping = Callable[[Scene, Chance, str], Wrapped | None]
 
 
 def _doubtful(scene: Scene) -> Evidence:
-    """Evidence for a beginning that could belong to the document; after a request from the cut, it must be read so."""
+    """Returns the evidence for a beginning that could belong to the document. If the continuation was requested from
+    the cut, it has to be read as part of the document.
+    """
     return Evidence.BLIND if scene.asked == "cut" else Evidence.UNDECIDED
 
 
 def bare(scene: Scene, _chance: Chance, core: str) -> Wrapped:
-    """Adds no wrapper. A fence or ellipsis of the document's own could still be taken for one."""
+    """Adds no wrapper. A fence or an ellipsis of the document could still be mistaken for one."""
     wrapper_like = core.lstrip().startswith(("```", "...", "…"))
     return Wrapped(core, Evidence.UNDECIDED if wrapper_like and scene.asked != "cut" else Evidence.DECIDED)
 
 
 def _announced(scene: Scene, chance: Chance, language: str) -> str:
-    words = said(chance, APOLOGIES if chance.maybe(0.2) else PREAMBLES, scene.format, language)
+    words = wording_for(chance, APOLOGIES if chance.maybe(0.2) else PREAMBLES, scene.format, language)
     form = chance.unit()
     if form < 0.08:
         words = f"**{words}**"
@@ -52,14 +54,14 @@ def _announced(scene: Scene, chance: Chance, language: str) -> str:
 def preamble(scene: Scene, chance: Chance, core: str) -> Wrapped:
     """Adds an announcement on a line of its own."""
     gap = chance.pick(["\n", "\n\n", "\n\n", "\n\n"])
-    # Further line ends could belong to the gap or to the document.
+    # Further line breaks could belong to the gap or to the document.
     visible = Evidence.UNDECIDED if core[:1] in "\r\n" else Evidence.DECIDED
     return Wrapped(_announced(scene, chance, spoken(chance)) + gap + core, visible)
 
 
 def preamble_inline(scene: Scene, chance: Chance, core: str) -> Wrapped:
     """Adds an announcement on the same line."""
-    return Wrapped(said(chance, PREAMBLES, scene.format, spoken(chance)) + " " + core, _doubtful(scene))
+    return Wrapped(wording_for(chance, PREAMBLES, scene.format, spoken(chance)) + " " + core, _doubtful(scene))
 
 
 def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
@@ -69,11 +71,11 @@ def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
 
 
 def remark(scene: Scene, chance: Chance, core: str, language: str = "") -> Wrapped | None:
-    """Adds a closing remark after the end. Without a grammar, a document could end in such a remark itself."""
+    """Adds a closing remark after the end. Without a grammar, such a remark could also be the end of the document."""
     if not scene.last:
         return None
     gap = chance.pick(["\n\n", "\n\n", "\n"])
-    words = said(chance, REMARKS, scene.format, language or spoken(chance))
+    words = wording_for(chance, REMARKS, scene.format, language or spoken(chance))
     visible = Evidence.DECIDED if scene.format == "tags" else Evidence.UNDECIDED
     return Wrapped(core.rstrip("\r\n") + gap + words, visible)
 
@@ -91,7 +93,9 @@ def _fence_mark(chance: Chance, core: str, longer: bool) -> str:
 
 
 def _fence_visible(scene: Scene, core: str, mark: str, info: str, closed: bool) -> Evidence:
-    """In a text without grammar, a fence is recognisable as a wrapper only where the document could not have one."""
+    """Returns whether a fence is recognisable as a wrapper. In a text without grammar, it is recognisable only where
+    the document could not contain one.
+    """
     before = scene.truth[: scene.start]
     in_middle = not before.endswith("\n") and bool(before.strip())
     if scene.format == "tags":
@@ -99,7 +103,7 @@ def _fence_visible(scene: Scene, core: str, mark: str, info: str, closed: bool) 
     elif scene.format == "text":
         clear = closed and mark not in core
     elif open_fence(before) is not None:
-        # The block's own end is in the core, so that no closing fence is left for the wrapper.
+        # The block's own end is in the core, so no closing fence is left for the wrapper.
         clear = not closed and (in_middle or bool(info))
     else:
         clear = closed and in_middle and mark not in core
@@ -143,7 +147,7 @@ def fence_then_prose(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
     if not scene.last:
         return None
     wrapped = fence(scene, chance, core)
-    prose = said(chance, EXPLANATIONS, scene.format, spoken(chance))
+    prose = wording_for(chance, EXPLANATIONS, scene.format, spoken(chance))
     if chance.maybe(0.4):
         prose += "\n\n" + invented.paragraph(chance, "ascii")
     return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + prose, wrapped.visible)
@@ -153,7 +157,7 @@ def fence_remark(scene: Scene, chance: Chance, core: str, language: str = "") ->
     if not scene.last:
         return None
     wrapped = fence(scene, chance, core)
-    words = said(chance, REMARKS, scene.format, language or spoken(chance))
+    words = wording_for(chance, REMARKS, scene.format, language or spoken(chance))
     return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + words, wrapped.visible)
 
 
@@ -187,7 +191,7 @@ def preamble_ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
 
 
 def _announced_fence(scene: Scene, core: str, wrapped: Wrapped) -> Evidence:
-    """An announced fence is a wrapper even at the beginning of a line, unless the text contains fences itself."""
+    """An announced fence is a wrapper even at the beginning of a line, unless the text itself contains fences."""
     if scene.format in ("text", "tags", "markdown") and "```" not in core and core[:1] not in ("\r", "\n"):
         if scene.last and open_fence(scene.truth[: scene.start]) is None:
             return Evidence.DECIDED

@@ -1,4 +1,4 @@
-"""Features of a line: its pieces, and its form in its place. The same as in plain/register.rs."""
+"""Computes the features of a line: its pieces, and its form and position. plain/register.rs computes the same ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FENCES = ("```", "~~~")
 
 
 def is_wide(sign: str) -> bool:
-    """Scripts that write words without spaces between them."""
+    """Returns whether a character belongs to a script that writes words without spaces between them."""
     return ord(sign) >= 0x2E80 or 0x0E00 <= ord(sign) < 0x0E80
 
 
@@ -29,7 +29,7 @@ def normalised(line: str) -> str:
 
 
 def slot(piece: str) -> int:
-    """FNV-1a of the piece, folded."""
+    """Returns the folded FNV-1a hash of a piece."""
     value = 0x811C9DC5
     for byte in piece.encode():
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
@@ -93,7 +93,7 @@ ANNOUNCING = [
 
 
 def announcing(line: str, before: str, behind: str, score: float, answering: float, near: str) -> list[float]:
-    """The form of a line at the beginning of a continuation."""
+    """Returns the form of a line at the beginning of a continuation."""
     text = line.strip()
     core = text.rstrip("*_ ")
     low = text[:1].islower()
@@ -120,7 +120,7 @@ ADDRESS = Path(__file__).parents[2] / "crates/endmark-recovery/src/stitch/regist
 
 
 def _words() -> dict[str, set[str]]:
-    """The words of each part of `address.txt`."""
+    """Returns the words of each part of `address.txt`."""
     found: dict[str, set[str]] = {}
     for line in ADDRESS.read_text("utf-8").splitlines():
         if line.startswith("["):
@@ -134,14 +134,14 @@ WORDS = _words()
 
 
 def has_word(part: str, line: str) -> bool:
-    """Whether a line has a word of a part of `address.txt`."""
+    """Returns whether a line contains a word of a part of `address.txt`."""
     words = set("".join(sign if sign.isalpha() else " " for sign in line).split())
     words |= {word.lower() for word in words if word != "i"}
     return any(each in line if is_wide(each[0]) else each in words for each in WORDS[part])
 
 
 def leaving(part: str, kept: str, breaks: int, widely: bool, score: float, near: str) -> list[float]:
-    """The form of the last lines of a continuation."""
+    """Returns the form of the last lines of a continuation."""
     text = part.strip()
     core = text.rstrip("*_ ")
     last = kept.rsplit("\n", 1)[-1]
@@ -159,7 +159,7 @@ ANSWERING = ["score", "announcing", "question", "sentence", "colon", "low", "lon
 
 
 def answering(line: str, before: str, score: float, announcing_score: float, near: str) -> list[float]:
-    """The form of the first line of a continuation that may be an answer of its own."""
+    """Returns the form of the first line of a continuation that may be a separate answer."""
     text = line.strip()
     return [
         score, announcing_score, text.endswith(("?", "？")), text.endswith((".", "!", "。", "！")), text.endswith(":"),

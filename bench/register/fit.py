@@ -1,9 +1,9 @@
 """Fits the weights that distinguish announcements, remarks and answers from lines of texts.
 
-Two steps. First the pieces of a line (letter sequences, words) are weighted by their frequency in lines of the bank beside
-this file and in lines of texts. Then that score, taken for each line from a fit without it, and the form of the line in
-its place are weighted on simulated joins. Both are logistic regressions; the same seed, bank and texts give the same
-weights.
+There are two steps. First, the pieces of a line (letter sequences and words) are weighted by their frequency in the
+lines of the bank next to this file and in lines of texts. Then this score and the form and position of the line are
+weighted on simulated joins. For this, each line gets a score from a fit without that line. Both steps are logistic
+regressions. The same seed, bank and texts give the same weights.
 
     python3 bench/register/fit.py --texts FOLDER [--texts FOLDER ...] --write crates/endmark-recovery/src/stitch/register
 """
@@ -35,14 +35,14 @@ def bank(register: str) -> list[str]:
 
 
 def messages(text: str) -> list[str]:
-    """The messages of a catalogue, in its language."""
+    """Returns the messages of a catalogue in its language."""
     found = re.findall(r'^msgstr(?:\[\d\])? ((?:".*"\s*\n?)+)', text, re.M)
     joined = ["".join(re.findall(r'"(.*)"', each)) for each in found]
     return [each.replace("\\n", "\n").replace('\\"', '"') for each in joined if each]
 
 
 def documents(folders: list[Path], chance: random.Random, most: int) -> list[str]:
-    """Texts of all kinds, as many of each kind of file."""
+    """Returns texts of all kinds, with the same number for each kind of file."""
     kinds: dict[str, list[Path]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -70,7 +70,7 @@ def documents(folders: list[Path], chance: random.Random, most: int) -> list[str
 
 
 def lines_of(texts: list[str], chance: random.Random, most: int) -> list[str]:
-    """Lines as a continuation or a sentence of a text begins with them."""
+    """Returns lines with which a continuation or a sentence of a text begins."""
     found = []
     while len(found) < most:
         text = chance.choice(texts)
@@ -90,7 +90,7 @@ def lines_of(texts: list[str], chance: random.Random, most: int) -> list[str]:
 
 
 def logistic(rows: list[list[float]], truth: list[bool], weigh: list[float], steps: int, ridge: float) -> list[float]:
-    """Returns the weights of a few dense features, the intercept last; Newton's method."""
+    """Returns the weights of a few dense features, with the intercept last, found with Newton's method."""
     size = len(rows[0]) + 1
     beta = [0.0] * size
     for _ in range(steps):
@@ -114,7 +114,7 @@ def logistic(rows: list[list[float]], truth: list[bool], weigh: list[float], ste
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """The solution of a system of linear equations."""
+    """Returns the solution of a system of linear equations."""
     size = len(right)
     rows = [[*matrix[row], right[row]] for row in range(size)]
     for column in range(size):
@@ -173,7 +173,7 @@ def wording(line: str, others: list[str], chance: random.Random) -> str:
 
 
 def dressed(line: str, chance: random.Random) -> str:
-    """A line as models set it: plain, emphasised, in brackets, as a heading."""
+    """Returns a line in the style of a model: plain, emphasised, in brackets, or as a heading."""
     how = chance.random()
     core = line.rstrip(":：")
     if how < 0.07:
@@ -194,7 +194,7 @@ def dressed(line: str, chance: random.Random) -> str:
 
 
 def cut(text: str, chance: random.Random) -> tuple[str, str]:
-    """A text, cut somewhere."""
+    """Returns a text that is cut somewhere."""
     length = min(len(text), int(200 * 40 ** chance.random()))
     start = chance.randrange(len(text) - length + 1)
     start = text.rfind("\n", 0, start) + 1
@@ -215,7 +215,7 @@ def cut(text: str, chance: random.Random) -> tuple[str, str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text that are not long."""
+    """Returns the sentences of a text that are not long."""
     return re.findall(r"(?<=[.!?] )[A-Z][^.!?\n{}<=]{12,120}[.!?](?= |\n)", text)
 
 
@@ -271,7 +271,7 @@ def left(texts: list[str], banks: dict[str, list[str]], score: Score, chance: ra
             kept = rest + apart
             key = source + "\t" + part
         elif (own := chance.random()) < 0.5:
-            # An ordinary last sentence below the text, which knows its words no better than those of a remark.
+            # An ordinary last sentence below the text. Its words are as unrelated to the text as those of a remark.
             found = sentences(chance.choice(texts))
             part = key = chance.choice(banks["ending"] if own < 0.25 or not found else found)
             kept = rest + chance.choice(["\n\n", "\n\n", "\n"])

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How long `detect` takes in Python beside Rust, how long the import takes, and how large the extension module is.
+"""Measures how long `detect` takes in Python and in Rust, how long the import takes, and how large the extension
+module is.
 
     python3 bench/speed/python.py [--python PROGRAM] [--wheel FILE]
 
-Each time is the shortest of many, so that other work on the machine hardly counts. `--wheel` measures what users install; without it
-the module is built in release here.
+Each time is the shortest of many, so that other work on the machine has little effect. `--wheel` measures the package
+that users install. Without it, this program builds the module for release.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def document(kind: str) -> bytes:
 
 
 def build() -> Path:
-    """Builds the module and the program to compare it with; returns the folder of both."""
+    """Builds the module and the program with which it is compared. Returns the folder of both."""
     target = REPOSITORY / "target" / "bindings-speed"
-    # In one build, so that both have the same features and each crate is compiled once.
+    # Build both together, so that they have the same features and each crate is compiled only once.
     what = ["--package", "endmark-python", "--package", "endmark-bindings", "--lib", "--example", "detect_speed"]
     command = ["cargo", "build", "--quiet", "--locked", "--release", "--target-dir", str(target), *what]
     subprocess.run(command, cwd=REPOSITORY / "bindings", check=True)
@@ -62,7 +63,7 @@ def shortest(command: list[str], environment: dict[str, str]) -> int:
 
 
 def imported(python: str, environment: dict[str, str], statement: str) -> dict[str, int]:
-    """The modules that a statement imports, with the microseconds of each, by `-X importtime`."""
+    """Returns the modules that a statement imports, each with its microseconds as reported by `-X importtime`."""
     command = [python, "-X", "importtime", "-c", statement]
     found = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stderr
     rows = [line.removeprefix("import time:").split("|") for line in found.splitlines()]

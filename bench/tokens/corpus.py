@@ -36,7 +36,7 @@ for lang, ts in bylang.items():
     import re
 
     t = "\n".join(ts)
-    # prose: without links and tags
+    # Prose without links and tags.
     t = re.sub(r"\]\([^)]*\)", "]", t)
     t = re.sub(r"<[^>]*>", "", t)
     put("prose-" + lang, t, 1500, 24)

@@ -1,4 +1,6 @@
-"""Fits the rates of estimates to what the vocabularies count; prints the table for rates.rs, and the errors by kind of text."""
+"""Fits the rates of estimates to the counts of the vocabularies. Prints the table for rates.rs, and the errors by
+kind of text.
+"""
 
 import ast
 import collections
@@ -10,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 TALLY = pathlib.Path(__file__).parents[2] / "crates/endmark-context/src/count/tally.rs"
-# How much the kinds of texts weigh; others weigh 1.
+# The weights of some kinds of texts. All other kinds have the weight 1.
 WEIGHTS = {
     "prose-en": 6,
     "prose-ru": 3,
@@ -44,12 +46,12 @@ WEIGHTS = {
 }
 RIDGE = 0.002
 ROUNDS = 30
-# Below this relative error an error counts by its square.
+# Below this relative error, the error is squared.
 SMALL_ERROR = 0.03
 
 
 def fit(features, counted, weights):
-    """Returns the rates with the least relative error, none below 0."""
+    """Returns the rates with the smallest relative error. No rate is below 0."""
     design, wanted = features / counted[:, None] * weights[:, None], weights
     ridge, zeros = RIDGE * np.eye(features.shape[1]), np.zeros(features.shape[1])
     scale = np.ones(len(counted))

@@ -1,9 +1,9 @@
-# cargo-deny, installed once for all copies of this repository. Source steps.sh first.
+# Installs cargo-deny once for all copies of this repository. Source steps.sh first.
 
 deny_version=0.20.2
 deny_folder="$ENDMARK_TEST_CACHE/cargo-deny-$deny_version"
 
-# need_deny: makes sure that cargo-deny is there. It is built without optimisation, which is enough and takes a minute.
+# need_deny: ensures that cargo-deny is installed. An unoptimised build is fast enough and takes a minute.
 need_deny() {
   [[ -x $deny_folder/bin/cargo-deny ]] && return
   step "installing cargo-deny" env CARGO_PROFILE_DEV_DEBUG=0 \

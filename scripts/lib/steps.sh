@@ -1,22 +1,22 @@
-# Named, timed steps for the scripts next to this folder.
+# Runs named, timed steps for the scripts in the parent folder.
 
 started=$SECONDS
 # The steps that failed so far, with their exit codes.
 failed_steps=()
-# Packages by others are installed once for all copies of this repository; the folder can be deleted at any time.
+# Third-party packages are installed once for all copies of this repository. The folder can be deleted at any time.
 export ENDMARK_TEST_CACHE="${ENDMARK_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/endmark-tests}"
 
-# step NAME COMMAND…: runs it and prints how long it took. A failure is remembered for `finish`; the next step runs all the same.
+# step NAME COMMAND…: runs a command and prints its duration. `finish` reports a failure; the next step runs nevertheless.
 step() {
   try_step "$@" || true
 }
 
-# required_step NAME COMMAND…: the same for a step that all later ones need. If it fails, nothing else runs.
+# required_step NAME COMMAND…: does the same for a step that all later ones need. If it fails, the script ends.
 required_step() {
   try_step "$@" || finish ""
 }
 
-# need PROGRAM WHAT [PACKAGE…]: makes sure that a program is there, from Debian's packages if it can be.
+# need PROGRAM WHAT [PACKAGE…]: ensures that a program is installed, if possible from Debian's packages.
 need() {
   local program=$1 what=$2
   shift 2
@@ -31,7 +31,7 @@ need() {
   exit 2
 }
 
-# finish WORDS: the end of the script. Prints these words, or exits with 1 after naming every failed step.
+# finish WORDS: ends the script. Prints the words, or names every failed step and exits with 1.
 finish() {
   if ((${#failed_steps[@]} > 0)); then
     report_failed_steps

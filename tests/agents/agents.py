@@ -1,4 +1,4 @@
-"""Agents as they are published: how each is installed, pointed at a server, and given a task."""
+"""Defines the published agents: how each is installed, connected to a server, and given a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from installed import installed  # noqa: E402
 from model_server import new_environment, run  # noqa: E402
 
 FOLDER = HERE.parent.parent / ".agents"
-# An agent that waits for something else than the server is ended, and that is the result.
+# An agent that waits for anything except the server is stopped, and counts as not finished.
 PATIENCE_SECONDS = 150
 TEXT = "The harbour was quiet that morning, and the gulls had not yet found the boats. Mira counted the nets twice."
 REPORT = "The harbour was quiet.\nThe nets were counted twice.\n"
@@ -32,22 +32,22 @@ class Agent:
     """One agent, at an exact version."""
 
     name: str
-    # `pip` or `npm`, and what is installed.
+    # `pip` or `npm`, and the packages to install.
     kind: str
     packages: tuple[str, ...]
     program: str
-    # What `endmark setup` calls it; without one it takes the address from the environment.
+    # Its name in `endmark setup`. Without one, the agent reads the address from the environment.
     setup: str | None
     format: str
-    # What the task ends in: `text` that is printed, or a `call` that writes a file.
+    # The result of the task: printed `text`, or a `call` that writes a file.
     ends_in: str
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
-    # Files of its own that it needs before it does anything.
+    # Configuration files that the agent needs to start.
     files: tuple[tuple[str, str], ...] = ()
-    # It takes minutes or much disk: only for the long figures.
+    # Whether the installation takes minutes or much disk space, so that only scripts/full includes the agent.
     is_large: bool = False
-    # What it needs to run, where it declares more than that: else all that it declares is installed.
+    # The dependencies to install, if the agent declares more than it needs. Otherwise all declared ones are installed.
     needs: tuple[str, ...] = ()
 
     @property
@@ -59,7 +59,7 @@ class Agent:
         return self.packages[0].replace("==", "@").rsplit("@", 1)[1]
 
     def install(self) -> None:
-        """Installs it into a folder of its own, or finds it there."""
+        """Installs the agent in its own folder, unless it is installed already."""
         installed(self.folder, repr((self.packages, self.needs)).encode(), self.fill)
 
     def fill(self, place: Path) -> None:
@@ -77,7 +77,7 @@ class Agent:
         return binaries / self.program
 
     def work(self, home: Path, root: str, endmark: Path) -> Work:
-        """Gives it the task, in a home of its own, with the server at `root`."""
+        """Runs the task in a separate home folder, with the server at `root`."""
         project = home / "project"
         project.mkdir(parents=True)
         for name, text in self.files:
@@ -87,7 +87,7 @@ class Agent:
         environment = {
             "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1",
             "NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy",
-            # Whatever else it would look for is not there.
+            # Other files that the agent looks for do not exist.
             "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
             **dict(self.environment),
         }  # fmt: skip
@@ -107,7 +107,7 @@ class Agent:
         try:
             output, errors = done.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            # With what it has started: it has a session of its own.
+            # Also stop its child processes, which are in the same session.
             os.killpg(done.pid, 9)
             output, errors = done.communicate()
         is_undone = True
@@ -123,22 +123,22 @@ class Agent:
 
 
 def naming(home: Path, root: str) -> list[Path]:
-    """The files that have this address in them."""
+    """Returns the files that contain this address."""
     small = (file for file in home.rglob("*") if file.is_file() and file.stat().st_size < 1 << 20)
     return [file for file in small if root.encode() in file.read_bytes()]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What an agent came to."""
+    """The result of an agent's work."""
 
     code: int
     output: str
     errors: str
     report: str | None
-    # How it says itself that it ended.
+    # The exit status or message with which the agent ended.
     status: str | None
-    # Whether nothing of what was set up for it was left afterwards, whatever it wrote there itself.
+    # Whether the set-up was removed completely afterwards, regardless of files that the agent wrote.
     is_undone: bool
 
 
@@ -151,8 +151,8 @@ AGENTS = [
          "-o", "trajectory.json"),
         (("MSWEA_CONFIGURED", "true"), ("MSWEA_COST_TRACKING", "ignore_errors"), ("MSWEA_SILENT_STARTUP", "1"),
          ("LITELLM_LOCAL_MODEL_COST_MAP", "True")),
-        # All but `datasets`, with pandas and pyarrow under it: only its runs of benchmarks import that.
-        # Exact where pip would try one version after the other.
+        # Without `datasets`, which needs pandas and pyarrow, because only the agent's benchmarks import it.
+        # Exact versions where pip would otherwise try one version after another.
         needs=("litellm==1.106.2", "openai==2.54.0", "mcp==2.3.0", "pyyaml", "requests", "jinja2", "pydantic>=2.0",
                "tenacity", "rich", "python-dotenv", "typer", "platformdirs", "textual", "prompt_toolkit"),
     ),

@@ -1,4 +1,4 @@
-"""A model that follows a script, in three wire formats, and records its requests.
+"""A scripted model in three wire formats, which records its requests.
 
 It calls the agent's shell once, says that it is done, and calls it once more if the agent is held to its artifact.
 """
@@ -13,7 +13,7 @@ HELD = "is not finished (attempt"
 
 
 class ScriptedModel:
-    """A server on a free port of the loopback address."""
+    """The server of the model, on a free loopback port."""
 
     def __init__(self, first: str, when_held: str):
         self.commands = (first, when_held)
@@ -36,7 +36,7 @@ class ScriptedModel:
                 body = json.loads(text or "{}")
                 for part, reply in (("/messages", messages), ("/responses", responses), ("generateContent", gemini)):
                     if part.lower() in self.path.lower():
-                        # Requests without tools are about the conversation, such as its title.
+                        # Requests without tools concern the conversation, for example its title.
                         if body.get("tools") and "count_tokens" not in self.path:
                             model.requests.append(text)
                         events = reply(body, model.next)
@@ -56,7 +56,7 @@ class ScriptedModel:
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
 
     def next(self, conversation: object, results: int) -> str | None:
-        """The command to be run now; none where it says that it is done."""
+        """Returns the next command to run, or None if the model reports that it is done."""
         allowed = 2 if HELD in json.dumps(conversation) else 1
         return self.commands[results] if results < allowed else None
 
@@ -74,7 +74,7 @@ class ScriptedModel:
 
 
 def frame(event: dict) -> str:
-    """Gemini's events have no names."""
+    """Formats an event without a name, as Gemini does."""
     name = f"event: {event['type']}\n" if "type" in event else ""
     return f"{name}data: {json.dumps(event)}\n\n"
 
@@ -108,7 +108,7 @@ def responses(body: dict, following) -> list[dict]:
     results = sum(str(item.get("type", "")).endswith("_output") for item in conversation)
     command = following(conversation, results)
     if command:
-        # Without this Codex hands on 10,000 tokens, whatever its settings say.
+        # Without this field, Codex passes on only 10,000 tokens, whatever its settings are.
         item = {"type": "function_call", "id": f"fc_{results}", "call_id": f"call_{results}", "name": "exec_command",
                 "arguments": json.dumps({"cmd": command, "max_output_tokens": 400_000}), "status": "completed"}  # fmt: skip
     else:

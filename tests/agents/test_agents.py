@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real agents, headless, given a task whose reply is cut: once directly, once through Endmark.
+"""Gives real headless agents a task whose reply is cut, once directly and once through Endmark.
 
     cargo build --release --package endmark-cli
     python3 tests/agents/test_agents.py [--all] [--document]
@@ -29,7 +29,7 @@ DOCUMENT = gateway.REPOSITORY / "docs" / "compatibility.md"
 
 
 class CuttingMock(mocks.Process):
-    """aimock, with the replies of the agents."""
+    """aimock with the replies for the agents."""
 
     def __init__(self):
         program = mocks.FOLDER / "node_modules" / ".bin" / "llmock"
@@ -40,12 +40,12 @@ class CuttingMock(mocks.Process):
 def is_whole(agent: Agent, work: Work) -> bool:
     if agent.ends_in == "call":
         return work.report == REPORT
-    # Terminals break lines where they like.
+    # Ignore line breaks, because terminals wrap lines.
     return " ".join(TEXT.split()) in " ".join(work.output.split())
 
 
 def shown(agent: Agent, work: Work) -> str:
-    """What a person sees of it, in a few words."""
+    """Describes the visible result in a few words."""
     if is_whole(agent, work):
         what = "writes the whole file" if agent.ends_in == "call" else "prints the whole answer"
     elif agent.ends_in == "call":
@@ -77,7 +77,7 @@ def main() -> int:
                 "mock": {"base_url": mock.base_url, "prefill": "never"},
                 "gemini": {"format": "gemini", "base_url": f"{mock.origin}/v1beta", "prefill": "never"},
             }
-            # An agent wants its replies whole, whatever limit it sends along.
+            # Agents need whole replies, even if they send an output limit.
             with gateway.Gateway(FOLDER / "gateway", upstreams, {"mode": "on"}) as endmark:
                 for agent in chosen:
                     begun = time.monotonic()

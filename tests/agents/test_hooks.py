@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real agents, headless, with the hooks that `endmark hook install` writes, and without them.
+"""Runs real headless agents with and without the hooks that `endmark hook install` writes.
 
     cargo build --release --package endmark-cli
     python3 tests/agents/test_hooks.py [--only NAME] [--document] [--program target/debug/endmark]
@@ -51,12 +51,12 @@ class Agent:
     package: str
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
-    # Settings of its own, with the model's address as ORIGIN.
+    # Its settings, with ORIGIN for the model's address.
     files: tuple[tuple[str, str], ...] = ()
-    # How many characters its tool result has at most without a hook is its own affair; with one it is this.
-    # How many rows the command prints, of 83 bytes each.
+    # The maximum number of characters of a tool result with the hook.
+    # The number of rows that the command prints, with 83 bytes each.
     rows: int = 20_000
-    # First lines of its settings when hooks are installed.
+    # The first lines of its settings after the hooks are installed.
     setting_with_hooks: str = ""
 
     def install(self) -> Path:
@@ -79,7 +79,7 @@ AGENTS = [
         (("OPENAI_API_KEY", "dummy"),),
         ((".codex/config.toml", 'model_provider = "scripted"\n[model_providers.scripted]\nname = "scripted"\n'
           'base_url = "ORIGIN/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'),),
-        # Before its hooks it cuts what is above 1 MiB; and what is above this, which `docs/hooks.md` says to set.
+        # The agent itself cuts results above 1 MiB before its hooks, and above this setting, which `docs/hooks.md` recommends.
         rows=12_000, setting_with_hooks="tool_output_token_limit = 400000\n",
     ),
     Agent(
@@ -93,20 +93,20 @@ AGENTS = [
 
 @dataclass(frozen=True)
 class Work:
-    """Result of an agent's work."""
+    """The result of an agent's work."""
 
     code: int
     output: str
-    # By how many characters the request that followed the command was longer than the one before, and whether the row was in it.
+    # How many characters the command added to the next request, and whether that request contains the row.
     growth: int
     has_row: bool
-    # Whether the rest of the output can be read at the place that the request names.
+    # Whether the rest of the output can be read with the handle in the request.
     is_read: bool
     report: bool
 
 
 class Home:
-    """An agent in a home of its own, with a model."""
+    """An agent in a separate home folder, with a model."""
 
     def __init__(self, agent: Agent, program: Path, endmark: Path, name: str, model: ScriptedModel):
         self.agent, self.program, self.endmark, self.model = agent, program, endmark, model
@@ -137,7 +137,7 @@ class Home:
         try:
             output, _ = started.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            # With what it has started: it has a session of its own.
+            # Also stop its child processes, which are in the same session.
             os.killpg(started.pid, 9)
             output, _ = started.communicate()
         return started.returncode, output
@@ -160,7 +160,7 @@ def work(agent: Agent, program: Path, endmark: Path, name: str) -> Work:
 
 
 def remembered(agent: Agent, program: Path, endmark: Path, name: str) -> bool:
-    """Whether a file that a command named is known to the model after Claude Code's own compaction, which says "Done."."""
+    """Whether the model still knows a file name from a command after Claude Code's own compaction, whose summary is "Done."."""
     with ScriptedModel("echo order ord_9f3a is in src/ledger.rs", "") as model:
         home = Home(agent, program, endmark, f"compacted-{name}" if name != "bare" else name, model)
         if name != "bare":

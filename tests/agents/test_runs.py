@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real agents, headless, that leave a stub and say that it is complete: alone, and supervised by `endmark run`.
+"""Runs real headless agents that leave a stub and report success, alone and supervised by `endmark run`.
 
     cargo build --release --package endmark-cli
     python3 tests/agents/test_runs.py [--all] [--claude PATH] [--document]
@@ -40,15 +40,15 @@ WHOLE = "# Report\n\n## Summary\n\nThe harbour was quiet.\n"
 
 @dataclass(frozen=True)
 class Supervised:
-    """An agent with the words that make it print its events."""
+    """An agent with the options that make it print its events."""
 
     name: str
     agent: str
     words: tuple[str, ...]
-    # In its home, with `{root}` for the server's address.
+    # Files in its home folder, with `{root}` for the server's address.
     files: tuple[tuple[str, str], ...] = ()
     is_large: bool = False
-    # Calls that it makes besides and does not report: the ledger has them.
+    # Additional calls that the agent does not report, but the ledger records.
     calls_besides: int = 0
 
 
@@ -72,7 +72,7 @@ SUPERVISED = [
     ),
     Supervised(
         "opencode", "opencode", ("run", "--format", "json", "--model", "mock/opencode-work", "{prompt}"),
-        # It asks for a title of the session.
+        # The agent also requests a title for the session.
         ((".config/opencode/opencode.json", OPENCODE),), is_large=True, calls_besides=1,
     ),
 ]  # fmt: skip
@@ -83,7 +83,7 @@ CLAUDE = Supervised(
 
 
 class WorkingMock(mocks.Process):
-    """aimock, with the replies of agents that work."""
+    """aimock with the replies for working agents."""
 
     def __init__(self):
         program = mocks.FOLDER / "node_modules" / ".bin" / "llmock"
@@ -132,7 +132,7 @@ def tried(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bo
     report = (home / "project" / "report.md").read_text()
     run = json.loads(after.stdout)["data"]["agentRun"]
     is_right = left == STUB and before.returncode == 0
-    # Two calls of the model in each attempt, each with 100 tokens in and 10 out, none counted twice.
+    # Each attempt makes two calls with 100 input and 10 output tokens, and none is counted twice.
     is_right &= after.returncode == 0 and report == WHOLE and run["attempt"] == 2 and run["tokenUsage"]["total"] == 440
     if not is_right:
         print(f"{left!r} {report!r}\n{json.dumps(run, indent=1)}\n{before.stdout[-2000:]}\n{after.stderr[-3000:]}")
@@ -143,7 +143,7 @@ def tried(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bo
     return is_right, line
 
 
-# What the model does, and what comes of it through the run's own gateway: exit code, state, reason, attempt, calls, tokens of each.
+# The model's behaviour, and the result through the run's own gateway: exit code, state, reason, attempt, calls, tokens per call.
 THROUGH = {
     "work": (0, "succeeded", None, 2, 4, 110),
     "never": (1, "released", "CONTEXT_EXHAUSTION", 3, 6, 110),
@@ -163,7 +163,7 @@ def through(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[
         answer = json.loads(ran.stdout)
         run = (answer["data"] or {}).get("agentRun") or {"tokenUsage": {}}
         found = (ran.returncode, run.get("state"), run.get("reason"), run.get("attempt"), run["tokenUsage"].get("total"))
-        # Nothing was counted by what the agent says itself.
+        # The agent's own report was not counted.
         if found != expected or answer["warnings"]:
             is_right = False
             print(f"{agent.name} {kind}: {found}, expected {expected}\n{json.dumps(answer, indent=1)}\n{ran.stderr[-3000:]}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong around a running gateway, each tried once on the real process: a clock that jumps, a store that is
+"""Tests faults around a running gateway, each once with the real process: a clock that jumps, a store that is
 read-only, locked, removed or replaced, an upstream that flaps, and one with TLS and HTTP/2 under the same faults.
 
     python3 tests/attacks/faults.py            all of them
@@ -43,7 +43,7 @@ def clock(folder):
 
     jump("+0")
     fake = {"LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": now, "FAKETIME_NO_CACHE": "1"}
-    # No machine's monotonic clock jumps.
+    # The monotonic clock never jumps.
     fake |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
     model = upstream()
     with Gateway(folder, f"http://127.0.0.1:{model.server_port}/v1", environment=fake) as gateway:
@@ -95,7 +95,7 @@ def locked(folder):
         shell.stdin.write(".timeout 5000\nBEGIN IMMEDIATE;\nSELECT 'locked';\n")
         shell.stdin.flush()
         assert shell.stdout.readline() == "locked\n"
-        # For a model without known usage it asks the store, too.
+        # For a model without known usage, the gateway also reads the store.
         for model, (name, limit) in enumerate((("whole", None), ("cut", 3))):
             said, times[name] = gateway.ask(limit, model=f"unknown-{model}")
             assert said == WORDS, said
@@ -112,7 +112,7 @@ def locked(folder):
 
 
 def removed(folder):
-    """The store's files are removed, and another database is put in their place, while it is served."""
+    """The store's files are replaced by another database while the gateway runs."""
     model, told = upstream(), []
     with Gateway(folder, f"http://127.0.0.1:{model.server_port}/v1") as gateway:
         for number, replace in enumerate((False, True, False), 1):
@@ -153,7 +153,7 @@ def flapping(folder):
 
 
 def under_faults(gateway, faults, change):
-    """Eight clients request whole and cut replies through all faults; every result is whole or an error."""
+    """Eight clients request whole and cut replies during all faults. Every result is whole or an error."""
     seen, over = collections.Counter(), threading.Event()
 
     def client(number):
@@ -162,7 +162,7 @@ def under_faults(gateway, faults, change):
                 said, _ = gateway.ask(3 if number % 2 else None)
             except OSError as error:
                 said = repr(error)
-            # Cut text without a continuation is what the upstream gave, and the client is informed of it.
+            # Without a continuation, the client gets the cut text and is informed of the cut.
             is_beginning = isinstance(said, str) and said and WORDS.startswith(said)
             seen["whole" if said == WORDS else "cut" if is_beginning else str(said)] += 1
             if said != WORDS:
@@ -191,7 +191,7 @@ def under_faults(gateway, faults, change):
 
 
 def secure(folder):
-    """The same faults in HTTP/2 streams over TLS."""
+    """Repeats the faults in HTTP/2 streams over TLS."""
     server, authority = secure_upstream(folder)
     options = ("--set", f"ca_file={authority}", "--set", "retry.max_retries=2", "--set", "limits.first_byte_seconds=2")
     with Gateway(folder, f"https://localhost:{server.port}/v1", *options) as gateway:
@@ -205,7 +205,7 @@ def secure(folder):
 
 
 def secure_upstream(folder):
-    """The upstream of that name, with the package that it needs."""
+    """Starts the upstream in secure_upstream.py, and installs its package."""
     environment = HERE.parent.parent / ".attacks"
     if not list(environment.glob("lib/python*/site-packages/h2")):
         run([*new_environment(environment), "-r", str(HERE / "requirements.txt")])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether work and memory grow with what they are given, and no faster.
+"""Checks that CPU time and memory grow at most linearly with the input.
 
     python3 tests/attacks/growth.py                     every case, in a small size
     python3 tests/attacks/growth.py --full              with larger inputs, and every combination of replies
@@ -25,9 +25,9 @@ from growing import commands, gateway  # noqa: E402
 from growing.measured import Cost  # noqa: E402
 
 FACTOR, MOST_GROWTH, ATTEMPTS = 8, 20, 3
-# Below these at 8 n, growth does not matter. A child's peak cannot be seen below that of this process.
+# Below these values at 8 n, growth does not matter. The peak of a child cannot be measured below that of this process.
 FLOOR = Cost(0.05, 64)
-# Cases that are known to fail, and why; they are reported and do not count.
+# Known failures with their reasons. They are reported but do not count.
 KNOWN = {}
 
 
@@ -42,23 +42,23 @@ class Result:
 
 
 def times(large, small, floor):
-    """How often the larger one has the smaller one, which counts at least with its share of the floor."""
+    """Returns the ratio of the costs. The smaller one counts as at least its share of the floor."""
     return large / max(small, floor / FACTOR) if large >= floor else 0.0
 
 
 def judged(case, size):
-    """Measures a case up to ATTEMPTS times, until the least that each size needed is linear."""
+    """Measures a case up to ATTEMPTS times, until the minimum costs of both sizes are linear."""
     base, large = case.cost(size * FACTOR)
     if large.failed:
         return Result(case.name, None, large, None, large.failed)
-    # The cost of the start varies, too.
+    # The cost of starting the program also varies.
     floor = max(FLOOR.seconds, base.seconds)
     if large.seconds < floor and large.mebibytes < FLOOR.mebibytes:
         return Result(case.name, None, large, None, None)
     small = case.cost(size)[1]
     for attempt in range(ATTEMPTS):
         if attempt:
-            # Other processes only ever add to a cost. So the least of each is nearest to the truth.
+            # Other processes can only increase a cost, so the minimum is the most accurate value.
             large, small = least(large, case.cost(size * FACTOR)[1]), least(small, case.cost(size)[1])
         growth = (
             times(large.seconds, small.seconds, floor),
@@ -71,7 +71,7 @@ def judged(case, size):
 
 
 def least(first, second):
-    """The smaller time and the smaller peak of two measurements of one case."""
+    """Returns the smaller time and the smaller peak of two measurements."""
     return Cost(min(first.seconds, second.seconds), min(first.mebibytes, second.mebibytes), first.failed or second.failed)
 
 
@@ -95,7 +95,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         cases = [case for case in commands.cases(folder) if options.only in case.name]
-        # Each child is measured by itself, so that several may run at once.
+        # Each child is measured separately, so several may run at once.
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(run, cases))
         replies = [case for case in gateway.cases(options.full) if options.only in case.name]

@@ -1,4 +1,4 @@
-"""An upstream that speaks HTTP/2 over TLS and, on request, misbehaves instead of replying: `refuse`, `reset` (of the stream),
+"""An upstream with HTTP/2 over TLS, which on request produces a fault instead of a reply: `refuse`, `reset` (of the stream),
 `half` (then a reset), `goaway` (abandons the open streams), `close` (of the connection)."""
 
 import json
@@ -35,7 +35,7 @@ class SecureUpstream:
                 self.connections += 1
                 self.speak(stream)
         except OSError:
-            # The gateway may close when it likes.
+            # The gateway may close the connection at any time.
             pass
 
     def speak(self, stream):
@@ -55,7 +55,7 @@ class SecureUpstream:
             stream.sendall(connection.data_to_send())
 
     def answer(self, connection, number, body):
-        """Answers a stream; whether the connection ends with it."""
+        """Answers a stream. Returns whether the connection ends with it."""
         fault, payload = self.fault, json.dumps(reply_to(json.loads(body))).encode()
         if fault == "close":
             return True
@@ -76,7 +76,7 @@ class SecureUpstream:
 
 
 def start(folder):
-    """The upstream, and the file of the authority that its certificate is from."""
+    """Returns the upstream, and the file of the authority that signed its certificate."""
     key, certificate = os.path.join(folder, "upstream.key"), os.path.join(folder, "upstream.pem")
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",

@@ -15,12 +15,12 @@ import urllib.request
 
 COMMAND = os.path.abspath(os.environ.get("ENDMARK", "target/release/endmark"))
 WORDS = "one two three four five six seven eight nine ten"
-# Neither asks a proxy of this machine.
+# Never use a proxy of this machine.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def reply_to(body):
-    """Returns a model's reply: all of its words, as many as the limit allows, or those that follow the shown ones."""
+    """Returns a model's reply: all of its words, as many as the limit allows, or the words after the shown ones."""
     said = next((m["content"] for m in reversed(body["messages"]) if m["role"] == "assistant"), "")
     words = WORDS.split()[len(said.split()) :]
     kept = words[: body.get("max_tokens") or len(words)] if not said else words
@@ -32,7 +32,7 @@ def reply_to(body):
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
-    """Answers as a model, unless `fault` is set: `refuse`, `reset`, `half`, `stall`."""
+    """Answers like a model, unless `fault` is set: `refuse`, `reset`, `half`, `stall`."""
 
     protocol_version = "HTTP/1.1"
     fault = None
@@ -62,12 +62,12 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
-    # By itself it would keep five connections until they are accepted, and those beyond would wait for seconds.
+    # The default backlog is five connections. Any further ones would wait for seconds.
     request_queue_size = 4096
     fault = None
 
     def handle_error(self, *_):
-        """Clients go away in the middle."""
+        """Ignores clients that close the connection early."""
 
 
 def upstream(handler=Upstream, port=0):
@@ -104,7 +104,7 @@ class Gateway:
         return sum(float(words[1]) for words in lines if words[0].split("{")[0] == name)
 
     def ask(self, limit=None, timeout=60, model="m"):
-        """The text of a reply, or the status of a refusal; and the seconds it took."""
+        """Returns the text of a reply or the status of a refusal, and the duration in seconds."""
         body = {"model": model, "messages": [{"role": "user", "content": "Count."}]} | ({"max_tokens": limit} if limit else {})
         headers = {"content-type": "application/json", "x-endmark-resume": "on"}
         request = urllib.request.Request(f"http://{self.address}/v1/chat/completions", json.dumps(body).encode(), headers)
@@ -121,8 +121,8 @@ class Gateway:
         return int(subprocess.run(select, capture_output=True, text=True, check=True).stdout)
 
     def stop(self):
-        """Stops the gateway; returns its exit code and its output."""
-        # What it was started by may be another process.
+        """Stops the gateway. Returns its exit code and its output."""
+        # The parent process may not be this one.
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
         self.reader.join(5)
@@ -138,7 +138,7 @@ class Gateway:
 
 
 def within(seconds, condition):
-    """Waits until the condition holds; returns the seconds that took, or None."""
+    """Waits until the condition holds. Returns the duration in seconds, or None after a timeout."""
     began = time.monotonic()
     while time.monotonic() < began + seconds:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""slowhttptest against the real process: slow heads, slow bodies, slow readers.
+"""Attacks the real process with slowhttptest: slow heads, slow bodies, slow readers.
 
 While each attack goes on an honest client asks again and again. It has to be answered, and soon; and what the attack
 holds has to be given up in time. `slowhttptest` is a package of Debian; the command is target/release/endmark, or what
@@ -16,10 +16,10 @@ import time
 import served
 
 CONNECTIONS = int(os.environ.get("ATTACKERS", "2000"))
-# Each has a reply under way, of which there are 1,024 at most: who holds them all keeps others waiting.
+# Each connection holds a pending reply. There are at most 1,024 of them, so an attacker with all of them blocks other clients.
 READERS = min(CONNECTIONS, 1000)
 SECONDS = int(os.environ.get("ATTACK_SECONDS", "30"))
-# How long a socket may be held after the attack has stopped sending: the longest of the limits, and some slack.
+# How long a socket may stay open after the attack has stopped sending: the longest time limit and some slack.
 GIVEN_UP = 30 + 15
 LARGE = b"x" * 4_000_000
 
@@ -31,7 +31,7 @@ ATTACKS = {
 
 
 class Upstream(served.Upstream):
-    """Has a large file, too."""
+    """Also serves a large file."""
 
     def do_GET(self):
         self.send_response(200)
@@ -41,7 +41,7 @@ class Upstream(served.Upstream):
 
 
 def asked(gateway, until):
-    """The latencies of requests that were served, and how many were not."""
+    """Returns the latencies of answered requests, and the number of unanswered ones."""
     times, failed = [], 0
     while not until():
         try:
@@ -55,10 +55,10 @@ def asked(gateway, until):
 
 
 def sockets(process):
-    """Connections that the process has open, beside those to its upstream and its own files."""
+    """Counts the open connections of the process, without those to its upstream and without files."""
     folder, count = f"/proc/{process.pid}/fd", 0
     for name in os.listdir(folder):
-        # One that was listed can be closed by now.
+        # A listed descriptor may be closed by now.
         with contextlib.suppress(FileNotFoundError):
             count += os.readlink(f"{folder}/{name}").startswith("socket:")
     return count

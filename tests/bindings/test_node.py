@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The npm package: builds its addon in debug, installs it beside frameworks of others, and runs its tests with them.
+"""Tests the npm package: builds a debug addon, installs the package next to third-party frameworks, and runs its tests.
 
     python3 tests/bindings/test_node.py [--all]
 
@@ -39,7 +39,7 @@ def fill(place: Path, wanted: bytes) -> None:
 
 
 def build(folder: Path) -> Path:
-    """The package as npm would unpack it, with an addon that is not optimised."""
+    """Builds the package as npm would unpack it, with an addon that is not optimised."""
     target = REPOSITORY / "target"
     subprocess.run(
         ["cargo", "build", "--quiet", "--locked", "--package", "endmark-node"],
@@ -50,7 +50,7 @@ def build(folder: Path) -> Path:
         compiler.unlink(missing_ok=True)
         compiler.symlink_to(folder / "node_modules")
     subprocess.run(["node", "build.mjs", "--addon", str(target / "debug" / "libendmark_node.so")], cwd=BINDINGS / "node", check=True)
-    # Its modules find `endmark` nearer to them than the frameworks, without installing it.
+    # The tests find this `endmark` before any installed one, so it need not be installed.
     suite = folder / "suite"
     shutil.rmtree(suite, ignore_errors=True)
     shutil.copytree(TESTS, suite, ignore=shutil.ignore_patterns("package.json", "node_modules"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package: builds its extension module in debug, and runs its tests with the frameworks of others.
+"""Tests the Python package: builds a debug extension module, and runs the tests with third-party frameworks.
 
     python3 tests/bindings/test_python.py [--types]
 
@@ -26,10 +26,10 @@ from model_server import SetUpError, new_environment, run  # noqa: E402
 
 BINDINGS = REPOSITORY / "bindings"
 PACKAGE = BINDINGS / "python"
-# The folder that an environment is installed in, and its packages.
+# The folder of each environment, and its packages.
 SOME = (REPOSITORY / ".bindings", ["requirements.txt"])
 ALL = (REPOSITORY / ".bindings-all", ["requirements-frameworks.txt", "requirements.txt"])
-# The other examples need a model: their tests run them.
+# The other examples need a model, so other tests run them.
 EXAMPLES = ["resume.py"]
 PAGES = [REPOSITORY / "docs" / "python.md", PACKAGE / "README.md"]
 
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def examples_of_pages(folder: Path) -> list[str]:
-    """Writes each example in Python of the package's pages into a file, with the settings of pyright beside them."""
+    """Writes each Python example of the package's pages into a file, with the settings of pyright next to them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files = []
@@ -75,7 +75,7 @@ def examples_of_pages(folder: Path) -> list[str]:
         for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE), 1):
             files.append(folder / f"{page.stem.lower()}_{number}.py")
             files[-1].write_text(example, "utf-8")
-    # Types of frameworks that are partly unknown are no fault of an example.
+    # An example may use framework types that are partly unknown.
     settings = {"typeCheckingMode": "strict", "extraPaths": [str(PACKAGE / "python")], "reportUnknownVariableType": False}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
     return [str(file) for file in files]

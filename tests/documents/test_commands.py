@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command that the README and docs show, run by the built program.
+"""Runs every command that the README and the docs show, with the built program.
 
     python3 tests/documents/test_commands.py --program target/debug/endmark
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ["docs/**/*.md", "bench/*.md", "bench/*/README.md", "tests/*.md", "cases/README.md", "fuzz/README.md"]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")]
 PAGES += sorted(page for pattern in FOLDERS for page in ROOT.glob(pattern))
-# Needs a server, an agent, or something that an earlier command printed; each has tests of its own. A word or two of the command.
+# Commands that need a server, an agent or the output of an earlier command. Other tests cover them. One or two words of each.
 NOT_ALONE = ["serve", "resume", "run", "runs watch", "runs show", "hook", "mcp", "doctor", "read", "log show", "budget raise", "budget forfeit"]
 CUT = '{"choices": [{"message": {"role": "assistant", "content": "{\\"a\\": [1, 2"}, "finish_reason": "length"}]}'
 CONVERSATION = '{"model": "gpt-5", "messages": [{"role": "user", "content": "Hello, and good morning."}]}'
@@ -43,7 +43,7 @@ FILES = {
 
 
 def blocks(text: str) -> list[str]:
-    """The lines of a page's blocks, a line that goes on joined with what it goes on to."""
+    """Returns the lines of a page's code blocks. Continued lines are joined."""
     lines, inside, language = [], False, ""
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
@@ -64,7 +64,7 @@ def commands(text: str) -> list[tuple[str, bool]]:
 
 
 def words(line: str) -> list[list[str]]:
-    """The arguments of each `endmark` in a line: behind the variables set for it, in front of pipes and redirections."""
+    """Returns the arguments of each `endmark` in a line, without variable assignments before it and without pipes and redirections."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
     lexer.whitespace_split, lexer.commenters = True, "#"
     found: list[list[str]] = []
@@ -89,12 +89,12 @@ def words(line: str) -> list[list[str]]:
 
 
 def is_form(arguments: list[str]) -> bool:
-    # A form rather than a command: it has a place for something.
+    # A form has a placeholder, so it is not a command.
     return any(re.search(r"^[\[<(]|…$|^\.\.\.$|\|", word) for word in arguments)
 
 
 def missing_parts(line: str) -> list[str]:
-    """What a line names of this repository and is not there."""
+    """Returns the parts of this repository that a line names but that do not exist."""
     paths = re.findall(r"(?:^|[\s=])((?:scripts|tests|bench|xtask)/[\w./-]+)", line.split(" #")[0])
     missing = [path for path in paths if not (ROOT / path).exists()]
     programs = [path for path in paths if path.startswith("scripts/") and (ROOT / path).is_file()]
@@ -123,7 +123,7 @@ class Tried:
         return {"PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": home, "LC_ALL": "C.UTF-8"}
 
     def parse(self, page: str, arguments: list[str], home: str) -> None:
-        """Whether the program has this command and these options."""
+        """Checks that the program has this command and these options."""
         at = arguments.index("--") if "--" in arguments else len(arguments)
         done = subprocess.run(
             [self.program, *arguments[:at], "--help"], env=self.environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True
@@ -148,7 +148,7 @@ class Tried:
 
 
     def serve(self, page: str, arguments: list[str], place: Path) -> None:
-        """Whether a gateway listens with these arguments. Its port is another one: the user's own may be in use."""
+        """Checks that a gateway listens with these arguments, but on another port, because the given one may be in use."""
         arguments = list(arguments)
         if "--listen" in arguments:
             at = arguments.index("--listen") + 1
@@ -171,14 +171,14 @@ class Tried:
 
 
 def can_serve(found: list[list[str]]) -> bool:
-    """Whether it is one gateway that needs no file and no secret."""
+    """Whether the command is a single gateway that needs no file and no secret."""
     words = found[0] if len(found) == 1 else []
     files = [word for word in words if re.search(r"\.(pem|toml)$", word)]
     return bool(words) and words[0] == "serve" and not files and not is_form(words) and "--help" not in words
 
 
 def can_run(line: str, found: list[list[str]]) -> bool:
-    """Whether all files that it names are there, and nothing else is needed."""
+    """Whether all files that the command names exist, and nothing else is needed."""
     names = [word for arguments in found for word in arguments if re.search(r"\.(json|md|toml|txt|jsonl|db)$", word)]
     names += re.findall(r"< ?(\S+)", line)
     alone = all(not arguments or not (set(NOT_ALONE) & {arguments[0], " ".join(arguments[:2])}) for arguments in found)
@@ -186,7 +186,7 @@ def can_run(line: str, found: list[list[str]]) -> bool:
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page, as they are made of its headings."""
+    """Returns the anchors of a page, which are derived from its headings."""
     anchors = set()
     for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -217,7 +217,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "bin").mkdir()
         (Path(home) / "bin/endmark").symlink_to(program)
-        # What asks a store finds one.
+        # Create a store for the commands that read one.
         subprocess.run([program, "keys", "add", "first"], env=tried.environment(home), check=True, stdout=subprocess.DEVNULL)
         for page in PAGES:
             name = str(page.relative_to(ROOT))
@@ -250,7 +250,7 @@ def main() -> int:
         tried.wrong.append("docs/demo.svg is another picture")
     for wrong in tried.wrong:
         print(wrong)
-    # A reader that finds no commands would be content with everything.
+    # Without commands, the test would always pass.
     enough = tried.count >= 130 and tried.ran >= 30
     print(f"{tried.count} commands of {len(PAGES)} pages are the program's, {tried.ran} were run; {len(tried.wrong)} faults")
     return 0 if enough and not tried.wrong else 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the scripts report steps that fail: scripts/lib/steps.sh.
+"""Tests how scripts/lib/steps.sh reports failed steps.
 
     python3 tests/documents/test_scripts.py
 """
@@ -19,7 +19,7 @@ def script(*lines: str) -> subprocess.CompletedProcess:
 
 
 class Steps(unittest.TestCase):
-    def test_a_failed_step_stops_no_other_and_the_end_names_each(self):
+    def test_all_steps_run_and_the_end_names_each_failed_one(self):
         done = script('step first false', 'step second echo ran', 'step third sh -c "exit 7"')
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("\nran\n", done.stdout)
@@ -28,19 +28,19 @@ class Steps(unittest.TestCase):
         for line in ["  first (exit 1): false", "  third (exit 7): sh -c exit 7"]:
             self.assertIn(line, done.stderr)
 
-    def test_without_a_failure_the_last_line_says_so(self):
+    def test_the_last_line_reports_success(self):
         done = script("step only true")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("All is well, in 0 s.", done.stdout)
 
-    def test_what_all_later_steps_need_ends_the_script(self):
+    def test_a_failed_required_step_ends_the_script(self):
         done = script("step first false", "required_step build false", "step never echo ran")
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("ran", done.stdout.split("build")[1])
         self.assertIn("first (exit 1)", done.stderr)
         self.assertIn("build (exit 1)", done.stderr)
 
-    def test_a_program_that_is_missing_is_named_with_what_failed_before(self):
+    def test_a_missing_program_is_named_together_with_earlier_failures(self):
         done = script("step first false", 'need no-such-program "the program (https://example.com)"')
         self.assertEqual(done.returncode, 2)
         self.assertIn("install the program (https://example.com)", done.stderr)

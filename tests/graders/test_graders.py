@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Endmark in front of mocks that others made, with the official client.
+"""Tests Endmark with the official client and third-party mocks.
 
     cargo build --release --package endmark-cli
     python3 tests/graders/test_graders.py
@@ -19,7 +19,7 @@ from pathlib import Path
 import mocks
 
 if __name__ == "__main__" and Path(sys.prefix).resolve() != mocks.PYTHON.parent.parent.resolve():
-    # The client lives in the environment that the set-up makes.
+    # The client is installed in the environment that the set-up creates.
     try:
         mocks.install()
     except Exception as problem:  # noqa: BLE001
@@ -37,9 +37,9 @@ def fault(kind: str, after: int, times: int = 1, **more: object) -> dict:
     return {"type": "stream_fault", "kind": kind, "after_chunks": after, "times": times, **more}
 
 
-# What goes wrong, what the grader has to say of the official client alone, and through Endmark. A continuation is a
-# request of its own; the grader knows further tries only by their bytes, and so takes a stream that was cut behind its
-# first words for accepted, whatever came of it. There the text is what counts.
+# The fault, the grade of the official client alone, and its grade through Endmark. The grader recognises a retry only by
+# identical bytes, and a continuation is a different request. It therefore counts a stream that was cut after its first
+# words as accepted, whatever follows. In these cases only the text counts.
 CASES = [
     ("a stream cut before its first word", [fault("truncate", 1)], ["error truncated_stream_accepted"], []),
     (
@@ -56,10 +56,10 @@ CASES = [
 
 
 class Application:
-    """What most applications do: stream, join, and take the end of the stream for the end of the answer."""
+    """Does what most applications do: joins the parts of a stream, and treats its end as the end of the answer."""
 
     def __init__(self, base_url: str, tries: int = 1, **headers: str):
-        # The client's own tries are off, so that what is graded is one thing at a time.
+        # The client's own retries are off, so that each grade has one cause.
         self.client = openai.OpenAI(
             base_url=base_url, api_key="key", max_retries=0, timeout=30, default_headers=headers or None
         )
@@ -70,7 +70,7 @@ class Application:
         for left in reversed(range(self.tries)):
             try:
                 return self.ask_once(model, **more)
-            # In mid-stream the client also lets errors of its transport through.
+            # During a stream, the client also raises errors of its transport.
             except Exception as error:  # noqa: BLE001
                 if left == 0:
                     return "", "", type(error).__name__
@@ -108,7 +108,7 @@ def graded(report: Report, grader: mocks.Grader, base_url: str) -> None:
         report.says(f"{name}, through Endmark", grader.findings(), through)
         report.says(f"{name}, the text", (text, finish), (ANSWER, "stop"))
 
-    # An application that retries failures: it only has to see the cut as an error.
+    # An application that retries failures only needs to see the cut as an error.
     for headers, base, wanted in (({}, grader.base_url, ["error truncated_stream_accepted"]),
                                   ({"x-endmark-resume": "warn"}, base_url, [])):  # fmt: skip
         grader.told([fault("truncate", 6), SAYS])
@@ -126,7 +126,7 @@ def mocked(report: Report, base_url: str) -> None:
     report.says("a call cut in its arguments", (arguments, finish), (whole, "tool_calls"))
     text = "The harbour was quiet that morning, and the gulls had not yet found the boats."
     report.says("dropped in mid-stream", application.ask("dropped"), (text, "", "stop"))
-    # The model repeats the same reply: the honest result is the cut text.
+    # The model repeats the same reply, so the correct result is the cut text.
     text, _, finish = application.ask("never-whole")
     report.says("the same cut again", (text, finish), ("The harbour was quiet that", "length"))
 

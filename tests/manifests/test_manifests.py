@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manifests in docs/manifests: valid for Kubernetes and Compose, with a configuration and paths that the gateway knows.
+"""Checks that the manifests in docs/manifests are valid, and that the gateway accepts their configuration and paths.
 
     python3 tests/manifests/test_manifests.py --command target/release/endmark
 
@@ -33,7 +33,7 @@ SECRETS = {"POSTGRES_PASSWORD": "secret", "OPENAI_API_KEY": "key"}
 
 
 def install() -> None:
-    """Sets the packages up in one folder that can be deleted at any time, or finds them there."""
+    """Installs the packages in one folder, unless they are installed already. The folder can be deleted at any time."""
     requirements = HERE / "requirements.txt"
     fill = lambda place: run([*new_environment(place / "venv"), "-r", str(requirements)])  # noqa: E731
     installed(FOLDER, requirements.read_bytes(), fill)
@@ -51,12 +51,12 @@ import yaml  # noqa: E402
 
 
 def seconds(span: str) -> int:
-    """Reads a span as Compose writes it: `10m20s`."""
+    """Parses a duration in the format of Compose: `10m20s`."""
     return sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in re.findall(r"(\d+)([hms])", span))
 
 
 def check_configuration(command: Path, text: str, store: str) -> dict:
-    """Checks a configuration with the command, and returns it."""
+    """Checks a configuration with the command, and returns the effective values."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "endmark.toml"
         path.write_text(text)
@@ -115,7 +115,7 @@ def check_kubernetes(command: Path) -> list[str]:
 
 
 def check_probes(command: Path, paths: list[str]) -> None:
-    """Asks a gateway for the paths of the probes."""
+    """Checks that a gateway answers the paths of the probes."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         arguments = [command, "serve", "--listen", f"127.0.0.1:{port}", "--upstream", "http://127.0.0.1:9/v1"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A published MCP server asked by the official client, alone and wrapped by `endmark mcp wrap`.
+"""Sends requests of the official client to a published MCP server, directly and through `endmark mcp wrap`.
 
     cargo build --release --package endmark-cli
     python3 tests/mcp/test_mcp.py [--program target/debug/endmark]
@@ -32,7 +32,7 @@ ERROR = "ERROR: the disk was full"
 
 
 def install() -> None:
-    """Sets server and client up in one folder that can be deleted at any time, or finds them there."""
+    """Installs server and client in one folder, unless they are installed already. The folder can be deleted at any time."""
     requirements = HERE / "requirements.txt"
     fill = lambda place: run([*new_environment(place / "venv"), "-r", str(requirements)])  # noqa: E731
     installed(FOLDER, requirements.read_bytes(), fill)
@@ -41,7 +41,7 @@ def install() -> None:
 
 
 def repository() -> Path:
-    """A repository with many commits."""
+    """Creates a repository with many commits."""
     folder = FOLDER / "repository"
     if not (folder / ".git").exists():
         run(["git", "init", "--quiet", "--initial-branch=main", str(folder)])
@@ -70,7 +70,7 @@ def text_of(result) -> str:
 
 
 class Trial:
-    """What was expected, and what was not so."""
+    """Collects failed expectations."""
 
     def __init__(self, folder: Path):
         self.folder, self.failures, self.alone = folder, 0, ""

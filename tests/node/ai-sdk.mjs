@@ -1,4 +1,4 @@
-// The middleware in the real AI SDK and its OpenAI provider: `node --test ai-sdk.mjs` with ENDMARK_AI_SDK=5, 6 or 7.
+// Tests the middleware in the real AI SDK with its OpenAI provider: `node --test ai-sdk.mjs` with ENDMARK_AI_SDK=5, 6 or 7.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { createEndmark } from "endmark/ai-sdk";
@@ -28,7 +28,7 @@ function options(prompt, endmark, { tools = { save_note: save() }, ...more } = {
   return { model, prompt, maxRetries: 0, stopWhen: (stepCountIs ?? isStepCount)(5), ...(hasTools && { tools: { ...tools, ...endmark?.tools } }), ...more };
 }
 
-/** The same by a generated and by a streamed reply. */
+/** Runs the same test with a generated and a streamed reply. */
 async function both(prompt, more) {
   const found = {};
   for (const isStream of [false, true]) {
@@ -51,7 +51,7 @@ async function both(prompt, more) {
 }
 
 describe(`AI SDK ${version}`, () => {
-  test("without it, a cut reply is taken for the reply", async () => {
+  test("without the middleware, a cut reply counts as complete", async () => {
     const { text, finishReason } = await generateText(options("text limit"));
     assert.equal(finishReason, "length");
     assert.ok(TEXT.startsWith(text) && text.length < TEXT.length);
@@ -59,7 +59,7 @@ describe(`AI SDK ${version}`, () => {
     assert.deepEqual(executed, []);
   });
 
-  test("a text at its limit comes out whole, and usage is the sum", async () => {
+  test("a text that reached its limit is completed, and usage is summed", async () => {
     const { generated, streamed, parts } = await both("text limit");
     for (const found of [generated, streamed]) {
       assert.equal(found.text, TEXT);
@@ -72,7 +72,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(parts.filter((part) => part.type === "text-end").length, 1);
   });
 
-  test("a text that ends without a finish reason comes out whole", async () => {
+  test("a text without a finish reason is completed", async () => {
     const { generated, streamed } = await both("text ends");
     for (const found of [generated, streamed]) assert.equal(found.text, TEXT);
   });
@@ -84,12 +84,12 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(server.requests.length, 2 * plain);
   });
 
-  test("what was done is disclosed", async () => {
+  test("the metadata discloses the recovery", async () => {
     const { providerMetadata } = await generateText(options("text limit", createEndmark()));
     assert.deepEqual(providerMetadata.endmark, { outcome: "resumed", attempts: 1 });
   });
 
-  test("a reply that needs nothing stays as it is", async () => {
+  test("a whole reply stays unchanged", async () => {
     const whole = await both("text whole");
     const plain = await generateText(options("text whole"));
     assert.equal(whole.generated.text, plain.text);
@@ -98,7 +98,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal((await both("refused limit")).streamed.finishReason, "content-filter");
   });
 
-  test("a JSON document comes out whole and parsed", async () => {
+  test("a JSON document is completed and parsed", async () => {
     const schema = z.object({ name: z.string(), age: z.number(), likes: z.array(z.string()) });
     const ask = async (endmark) => {
       const given = { ...options("document limit", endmark), stopWhen: undefined };
@@ -111,7 +111,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(continuation.response_format, undefined);
   });
 
-  test("a cut call is made once, with whole arguments", async () => {
+  test("a cut call runs once, with whole arguments", async () => {
     const { generated, streamed } = await both("call limit");
     for (const found of [generated, streamed]) {
       assert.deepEqual(found.executed, [note(1)]);
@@ -121,7 +121,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(server.requests.filter((body) => body.tool_choice === "none").length, 2);
   });
 
-  test("two calls, the second cut: both are made", async () => {
+  test("two calls run if the second one is cut", async () => {
     const { generated, streamed } = await both("calls limit");
     for (const found of [generated, streamed]) assert.deepEqual(found.executed.sort(), [note(1), note(2)]);
     assert.equal(generated.text, FINAL);
@@ -152,7 +152,7 @@ describe(`AI SDK ${version}`, () => {
     }
   });
 
-  test("2 MB of a tool's result are capped, its error row stays, and the model reads the rest", async () => {
+  test("a tool result of 2 MB is capped, keeps its error row, and can be read", async () => {
     const rows = Array.from({ length: 40_000 }, (_, row) => `row ${row} ${row === 20_000 ? "ERROR: disk full" : "all is well"} ${"-".repeat(30)}`);
     for (const result of [rows.join("\n"), rows.map((line, row) => ({ row, line }))]) {
       server.requests.length = 0;
@@ -163,13 +163,13 @@ describe(`AI SDK ${version}`, () => {
       assert.ok(content.length < 25_000 && content.includes("ERROR: disk full"), content.slice(0, 300));
       assert.match(third.messages.at(-1).content, /row 31234 /);
       assert.ok(third.messages.at(-1).content.length < 300);
-      // The same result is capped the same way in the next request: the provider's cache of prompts holds.
+      // The same result is capped in the same way in the next request, so that prompt caching works.
       assert.equal(third.messages.at(-3).content, content);
       assert.equal(steps.length, 3);
     }
   });
 
-  test("arguments that break their schema are corrected", async () => {
+  test("arguments that violate their schema are corrected", async () => {
     const endmark = createEndmark();
     const repair = endmark.repairToolCall(openai());
     const { text } = await generateText(options("invalid whole", endmark, { experimental_repairToolCall: repair, repairToolCall: repair }));
@@ -192,7 +192,7 @@ describe(`AI SDK ${version}`, () => {
     { type: "tool-input-delta", id, delta: input },
   ];
 
-  test("parts of a whole reply pass unchanged and in order, whatever follows a text", async () => {
+  test("the parts of a whole reply pass unchanged and in order", async () => {
     const parts = [
       { type: "stream-start", warnings: [] },
       { type: "reasoning-start", id: "r" },
@@ -216,7 +216,7 @@ describe(`AI SDK ${version}`, () => {
     assert.deepEqual(await parted(parts, []), parts);
   });
 
-  test("calls that come side by side are all made whole; one that is whole already waits for nothing", async () => {
+  test("parallel calls are all completed, and a whole one passes immediately", async () => {
     const ends = (id, input) => [{ type: "tool-input-end", id }, { type: "tool-call", toolCallId: id, toolName: "t", input }];
     const parts = [...call("a", '{"n": [1, '), ...call("b", '{"n": 2}'), ...call("c", '{"n": "th'), ...ends("a", '{"n": [1, '), ...ends("b", '{"n": 2}'), ...ends("c", '{"n": "th'), finish("length")];
     const found = await parted(parts, ["1]}", '"three"}']);
@@ -230,7 +230,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(found.at(-1).usage.inputTokens, 3);
   });
 
-  test("a text is continued before what follows it", async () => {
+  test("a text is continued before the parts after it", async () => {
     const parts = [
       { type: "text-start", id: "1" },
       { type: "text-delta", id: "1", delta: "The harbour was built in 1904 by the" },
@@ -243,7 +243,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(found.map((part) => part.delta ?? "").join(""), "The harbour was built in 1904 by the city.");
   });
 
-  test("an aborted reply rejects, and no more is asked", async () => {
+  test("an aborted reply rejects without further requests", async () => {
     const controller = new AbortController();
     const result = streamText({ ...options("text drop", createEndmark()), abortSignal: controller.signal, onError: () => {} });
     const parts = [];
@@ -255,7 +255,7 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test("a slow reader slows the model down, and may leave", async () => {
+  test("a slow reader slows the model down and may cancel", async () => {
     let made = 0;
     let isCancelled = false;
     const stream = new ReadableStream(

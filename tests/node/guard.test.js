@@ -1,5 +1,5 @@
 "use strict";
-// The guard of a context window, for schedulers of others.
+// Tests the context window guard for third-party schedulers.
 const { ContextWindowGuard, guard } = require("endmark/guard");
 const { InvalidInput } = require("endmark");
 
@@ -12,7 +12,7 @@ const used = (tokens) =>
   line({ type: "assistant", session_id: "s1", message: { id: `m${tokens}`, model: "claude-sonnet-4-5", content: [], stop_reason: "end_turn", usage: { input_tokens: tokens, output_tokens: 100 } } });
 const done = line({ type: "result", subtype: "success", is_error: false, result: "Done.", stop_reason: "end_turn", session_id: "s1" });
 
-test("each row of the table of outcomes", () => {
+test("each outcome leads to the documented decision", () => {
   const outcome = (artifact, { tokens = 1_000, maxAttempts = 2, ...end } = {}) => {
     const run = new ContextWindowGuard(config).run({ agent: "claude", maxAttempts, limitTokens: 200_000 });
     expect(run.started().events).toEqual(["agent_run.started"]);
@@ -43,7 +43,7 @@ test("the retry prompt lists what the artifact lacks, and tokens add up", () => 
   expect(second.tokenUsage).toEqual({ input: 3_000, output: 200, total: 3_200 });
 });
 
-test("an agent of one's own reports its use; what it says of itself does not count", () => {
+test("a custom agent reports its usage, and its own claims do not count", () => {
   const run = new ContextWindowGuard(config).run({ maxAttempts: 1 });
   run.started();
   const usage = { input: 400_000, output: 2_000, largestCall: 390_000, model: "gpt-5" };
@@ -56,7 +56,7 @@ test("an agent of one's own reports its use; what it says of itself does not cou
   expect(cut.interrupted()).toMatchObject({ state: "released", reason: "INTERRUPTED" });
 });
 
-test("over its time the agent is to be stopped", () => {
+test("an agent over its time limit must be stopped", () => {
   const run = new ContextWindowGuard(config).run({ maxSeconds: 60 });
   run.started();
   expect(run.output("still at work\n", { seconds: 30 }).step).toBe("wait");
@@ -64,7 +64,7 @@ test("over its time the agent is to be stopped", () => {
   expect(run.ended({ artifact: STUB, stopped: "ceiling", seconds: 61 })).toMatchObject({ state: "released", reason: "BUDGET" });
 });
 
-test("a config that cannot be read is refused", () => {
+test("an invalid config is rejected", () => {
   expect(() => new ContextWindowGuard({ tokenUsageWarningThreshold: 2 }).run()).toThrow(InvalidInput);
   expect(() => new ContextWindowGuard({ template: { name: "t.md", text: "# T\n" } }).run()).toThrow(/successCriteria/);
   expect(() => new ContextWindowGuard(config).run({ agent: "other" })).toThrow(/claude/);

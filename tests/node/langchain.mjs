@@ -1,4 +1,4 @@
-// The middleware in the real LangChain and its OpenAI model: `node --test langchain.mjs`.
+// Tests the middleware in the real LangChain with its OpenAI model: `node --test langchain.mjs`.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ChatOpenAI } from "@langchain/openai";
@@ -20,7 +20,7 @@ function agent({ isPlain = false, result = "saved", responseFormat, hasTools = t
   const model = new ChatOpenAI({ model: "scripted-1", apiKey: "none", maxRetries: 0, configuration: { baseURL: server.url } });
   return createAgent({ model, tools: hasTools ? [save] : [], middleware: isPlain ? [] : [endmarkMiddleware()], responseFormat });
 }
-/** The messages in the end; LangChain streams its model where a stream of messages is asked for. */
+/** Returns the final messages. LangChain streams its model if a stream of messages is requested. */
 async function run(prompt, { isStream = false, ...more } = {}) {
   if (!isStream) return (await agent(more).invoke(ask(prompt))).messages;
   let messages;
@@ -33,7 +33,7 @@ const ask = (prompt) => ({ messages: [{ role: "user", content: prompt }] });
 const why = (error) => (error instanceof ResumeExhausted ? error : error.cause ? why(error.cause) : error);
 
 describe("LangChain", () => {
-  test("without it, a cut reply is taken for the reply", async () => {
+  test("without the middleware, a cut reply counts as complete", async () => {
     const { messages } = await agent({ isPlain: true }).invoke(ask("text limit"));
     assert.ok(TEXT.startsWith(messages.at(-1).text) && messages.at(-1).text.length < TEXT.length);
     await agent({ isPlain: true }).invoke(ask("call limit")).catch(() => {});
@@ -41,7 +41,7 @@ describe("LangChain", () => {
   });
 
   for (const isStream of [false, true]) {
-    test(`a text comes out whole, and usage is the sum (stream: ${isStream})`, async () => {
+    test(`a text is completed, and usage is summed (stream: ${isStream})`, async () => {
       const messages = await run("text limit", { isStream });
       const reply = messages.at(-1);
       assert.equal(reply.text, TEXT);
@@ -50,7 +50,7 @@ describe("LangChain", () => {
       assert.equal(reply.response_metadata.finish_reason, "stop");
     });
 
-    test(`cut calls are made once, with whole arguments (stream: ${isStream})`, async () => {
+    test(`cut calls run once, with whole arguments (stream: ${isStream})`, async () => {
       for (const [kind, calls] of [["call", [note(1)]], ["calls", [note(1), note(2)]]]) {
         executed = [];
         const messages = await run(`${kind} limit`, { isStream });
@@ -72,7 +72,7 @@ describe("LangChain", () => {
     });
   }
 
-  test("a reply that needs nothing stays as it is", async () => {
+  test("a whole reply stays unchanged", async () => {
     const { messages } = await agent().invoke(ask("text whole"));
     assert.equal(messages.at(-1).text, TEXT);
     assert.equal(messages.at(-1).response_metadata.endmark, undefined);
@@ -80,7 +80,7 @@ describe("LangChain", () => {
     assert.equal((await agent().invoke(ask("refused limit"))).messages.at(-1).response_metadata.finish_reason, "content_filter");
   });
 
-  test("a structured output comes out whole and parsed", async () => {
+  test("a structured output is completed and parsed", async () => {
     const cat = z.object({ name: z.string(), age: z.number(), likes: z.array(z.string()) });
     const responseFormat = providerStrategy(cat);
     await assert.rejects(agent({ isPlain: true, hasTools: false, responseFormat }).invoke(ask("document limit")));
@@ -90,7 +90,7 @@ describe("LangChain", () => {
     assert.deepEqual(found.structuredResponse, JSON.parse(note(1)));
   });
 
-  test("a stream of messages has the first part as it came, and then the continuation as it came", async () => {
+  test("a stream of messages contains the first part and then the continuation, unchanged", async () => {
     let text = "";
     for await (const [chunk] of await agent().stream(ask("text limit"), { streamMode: "messages" })) {
       if (chunk.getType() === "ai") text += chunk.text;
@@ -98,7 +98,7 @@ describe("LangChain", () => {
     assert.ok(text.startsWith(TEXT.slice(0, 100)) && text.endsWith(TEXT.slice(-70)), text);
   });
 
-  test("2 MB of a tool's result are capped, its error row stays, and the model reads the rest", async () => {
+  test("a tool result of 2 MB is capped, keeps its error row, and can be read", async () => {
     const rows = Array.from({ length: 40_000 }, (_, row) => `row ${row} ${row === 20_000 ? "ERROR: disk full" : "all is well"} ${"-".repeat(30)}`);
     const { messages } = await agent({ result: rows.join("\n") }).invoke(ask("log whole"));
     assert.equal(messages.at(-1).text, FINAL);

@@ -1,4 +1,4 @@
-// A wrapped model in the real Mastra: `node --test mastra.mjs`, with Node 22.
+// Tests a wrapped model in the real Mastra: `node --test mastra.mjs`, with Node 22.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { Agent } from "@mastra/core/agent";
@@ -34,13 +34,13 @@ async function ask(prompt, { isPlain = false, isStream = false, result = "saved"
 }
 
 describe("Mastra", () => {
-  test("without it, a cut reply is taken for the reply", async () => {
+  test("without the wrapper, a cut reply counts as complete", async () => {
     const { text } = await ask("text limit", { isPlain: true });
     assert.ok(TEXT.startsWith(text) && text.length < TEXT.length);
   });
 
   for (const isStream of [false, true]) {
-    test(`texts and calls of tools come out whole (stream: ${isStream})`, async () => {
+    test(`texts and tool calls are completed (stream: ${isStream})`, async () => {
       const { text, usage } = await ask("text limit", { isStream });
       assert.equal(text, TEXT);
       assert.deepEqual([usage.inputTokens, usage.outputTokens], [100, 40]);
@@ -59,12 +59,12 @@ describe("Mastra", () => {
     });
   }
 
-  test("a structured output comes out whole", async () => {
+  test("a structured output is completed", async () => {
     const schema = z.object({ name: z.string(), age: z.number(), likes: z.array(z.string()) });
     assert.deepEqual((await ask("document limit", { schema })).object, JSON.parse(DOCUMENT));
   });
 
-  test("2 MB of a tool's result are capped, and the model reads the rest", async () => {
+  test("a tool result of 2 MB is capped and can be read", async () => {
     const rows = Array.from({ length: 40_000 }, (_, row) => `row ${row} ${row === 20_000 ? "ERROR: disk full" : "all is well"} ${"-".repeat(30)}`);
     assert.equal((await ask("log whole", { result: rows.join("\n") })).text, FINAL);
     const [, second, third] = server.requests;

@@ -1,4 +1,4 @@
-// A wrapped provider in the real OpenAI Agents SDK: `node --test openai-agents.mjs`, with Node 22.
+// Tests a wrapped provider in the real OpenAI Agents SDK: `node --test openai-agents.mjs`, with Node 22.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from "@openai/agents";
@@ -45,7 +45,7 @@ for (const useResponses of [true, false]) {
   describe(`OpenAI Agents SDK, ${useResponses ? "Responses" : "Chat Completions"}`, () => {
     const run = (prompt, more = {}) => ask(prompt, { useResponses, ...more });
 
-    test("without it, a cut reply is taken for the reply or ends the run", async () => {
+    test("without the wrapper, a cut reply counts as complete or ends the run", async () => {
       const found = await run("text limit", { isPlain: true }).catch((error) => error);
       if (useResponses) assert.equal(found.name, "ModelBehaviorError");
       else assert.ok(TEXT.startsWith(found.final) && found.final.length < TEXT.length);
@@ -54,7 +54,7 @@ for (const useResponses of [true, false]) {
     });
 
     for (const isStream of [false, true]) {
-      test(`a text comes out whole, and usage is the sum (stream: ${isStream})`, async () => {
+      test(`a text is completed, and usage is summed (stream: ${isStream})`, async () => {
         const { final, text, usage, responses } = await run("text limit", { isStream });
         assert.equal(final, TEXT);
         if (isStream) assert.equal(text, TEXT);
@@ -62,7 +62,7 @@ for (const useResponses of [true, false]) {
         if (!isStream) assert.deepEqual(responses[0].providerData.endmark, { outcome: "resumed", attempts: 1 });
       });
 
-      test(`cut calls are made once, with whole arguments (stream: ${isStream})`, async () => {
+      test(`cut calls run once, with whole arguments (stream: ${isStream})`, async () => {
         for (const [kind, calls] of [["call", [note(1)]], ["calls", [note(1), note(2)]]]) {
           executed = [];
           server.requests.length = 0;
@@ -74,7 +74,7 @@ for (const useResponses of [true, false]) {
         }
       });
 
-      test(`a structured output comes out whole and parsed (stream: ${isStream})`, async () => {
+      test(`a structured output is completed and parsed (stream: ${isStream})`, async () => {
         const outputType = z.object({ name: z.string(), age: z.number(), likes: z.array(z.string()) });
         await assert.rejects(run("document limit", { isPlain: true, isStream, outputType }));
         assert.deepEqual((await run("document limit", { isStream, outputType })).final, JSON.parse(DOCUMENT));
@@ -96,7 +96,7 @@ for (const useResponses of [true, false]) {
         });
       }
 
-      test(`a reply that needs nothing stays as it is (stream: ${isStream})`, async () => {
+      test(`a whole reply stays unchanged (stream: ${isStream})`, async () => {
         const { final, responses, usage } = await run("text whole", { isStream });
         assert.equal(final, TEXT);
         assert.deepEqual(usage, [1, 50, 20]);
@@ -110,7 +110,7 @@ for (const useResponses of [true, false]) {
         assert.equal(server.requests.length, 1);
       });
 
-      test(`a budget that is used up makes a closing call without tools, and then no more (stream: ${isStream})`, async () => {
+      test(`a used up budget allows one closing call without tools, and then no more (stream: ${isStream})`, async () => {
         const meter = new Meter({ maxTokens: 2_300 });
         const endmark = createEndmark({ meter, assumeOutputTokens: 600 });
         assert.equal((await run("call whole", { isStream, endmark })).final, FINAL);
@@ -124,7 +124,7 @@ for (const useResponses of [true, false]) {
       });
     }
 
-    test("a stream that breaks off is continued; with a call in it the run rejects", async () => {
+    test("a stream that breaks off is continued, or rejects if it contains a call", async () => {
       for (const harm of useResponses ? ["drop"] : ["drop", "ends"]) {
         const { final, text } = await run(`text ${harm}`, { isStream: true });
         assert.deepEqual([final, text], [TEXT, TEXT]);
@@ -133,7 +133,7 @@ for (const useResponses of [true, false]) {
       assert.deepEqual(executed, []);
     });
 
-    test("2 MB of a tool's result are capped, its error row stays, and the model reads the rest", async () => {
+    test("a tool result of 2 MB is capped, keeps its error row, and can be read", async () => {
       const rows = Array.from({ length: 40_000 }, (_, row) => `row ${row} ${row === 20_000 ? "ERROR: disk full" : "all is well"} ${"-".repeat(30)}`);
       for (const result of [rows.join("\n"), rows.map((line, row) => ({ row, line }))]) {
         server.requests.length = 0;
@@ -146,7 +146,7 @@ for (const useResponses of [true, false]) {
       }
     });
 
-    test("an aborted reply rejects, and no more is asked", async () => {
+    test("an aborted reply rejects without further requests", async () => {
       const controller = new AbortController();
       const [runner, agent] = set({ prompt: "text drop", useResponses, endmark: createEndmark() });
       const result = await runner.run(agent, "text drop", { stream: true, signal: controller.signal });

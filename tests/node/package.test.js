@@ -1,5 +1,5 @@
 "use strict";
-// The package: the cases that all languages share, its functions, and what its user can break.
+// Tests the package: the shared cases of all languages, its functions, and invalid inputs.
 const { execFileSync, spawnSync } = require("node:child_process");
 const { mkdtempSync, readFileSync, rmSync } = require("node:fs");
 const { tmpdir } = require("node:os");
@@ -11,12 +11,12 @@ const endmark = require("endmark");
 const { native } = require(join(dirname(require.resolve("endmark")), "native.js"));
 const CASES = JSON.parse(readFileSync(process.env.ENDMARK_CASES, "utf8"));
 
-/** Options are written with other white space in each language, and messages about them name the column. */
+/** Removes the column from messages about options, because each language writes options with different white space. */
 const withoutColumns = (found) => JSON.parse(JSON.stringify(found).replace(/ at line 1 column \d+/g, ""));
-/** JSON in which numbers keep their form, as 1.0. */
+/** Parses JSON, but keeps the form of numbers such as 1.0. */
 const shown = ({ answer, failure }) => (failure == null ? { answer } : { failure });
 
-/** Whether JavaScript reads the options exactly: it rounds integers of more than 53 bits, and a schema is an object here. */
+/** Whether JavaScript can express the options exactly. It rounds integers of more than 53 bits, and a schema is an object. */
 const isExact = ({ options }) => {
   let exact = true;
   JSON.stringify(options, (_, value) => {
@@ -42,7 +42,7 @@ test.each(CASES.filter(isExact).map((found) => [found.name, found]))("case: %s",
 });
 
 describe("functions", () => {
-  test("offsets index the value that was given", () => {
+  test("offsets index the value that was passed", () => {
     const text = '{"é😀": ["ü", 1';
     const cut = endmark.detectTruncation(text);
     expect(text.slice(0, cut.truncationIndex)).toBe('{"é😀": ["ü", ');
@@ -58,11 +58,11 @@ describe("functions", () => {
     for (const wrong of [undefined, null, 5, {}, [], Symbol("x")]) expect(() => endmark.detect(wrong)).toThrow(endmark.InvalidInput);
     expect(() => endmark.compact({ a: 1n }, "openai_chat")).toThrow(endmark.InvalidInput);
     const bug = JSON.stringify({ kind: "bug", code: "bug", message: "please report it", details: null });
-    const { raised } = require(join(dirname(require.resolve("endmark")), "errors.js"));
-    expect(raised(bug)).toBeInstanceOf(endmark.InternalError);
+    const { toError } = require(join(dirname(require.resolve("endmark")), "errors.js"));
+    expect(toError(bug)).toBeInstanceOf(endmark.InternalError);
   });
 
-  test("names that are not known are refused with the one that was meant, wherever they are read", async () => {
+  test("unknown names are rejected with the nearest known name", async () => {
     const { createEndmark } = require("endmark/ai-sdk");
     const first = { text: "[1", stop: "length" };
     const ask = () => ({ text: ", 2]", stop: "stop" });
@@ -90,7 +90,7 @@ describe("functions", () => {
     expect(() => endmark.mergeChunks("[1", ", 2]", "json", { askedFrom: "my_cut" })).toThrow("unknown `askedFrom`: `my_cut`");
   });
 
-  test("a value that is not a text is refused, and a file that cannot be used is an error of the package", async () => {
+  test("a wrong type and an unusable file raise errors of the package", async () => {
     for (const wrong of [undefined, null, 5]) expect(() => endmark.count(wrong, "gpt-5")).toThrow(/expected a string.*not (undefined|null|a number)/);
     const moved = new Uint8Array([91, 49]);
     structuredClone(moved, { transfer: [moved.buffer] });
@@ -105,12 +105,12 @@ describe("functions", () => {
     await expect(log.write({ resume_attempts: 1 }, "t", 1)).rejects.toThrow(endmark.EndmarkError);
   });
 
-  test("a position in an error indexes the value that was given", () => {
+  test("a position in an error indexes the value that was passed", () => {
     expect(() => endmark.complete('{"é😀" 1}')).toThrow("malformed at 7:");
     expect(() => endmark.complete(Buffer.from('{"é😀" 1}'))).toThrow("malformed at byte 10:");
   });
 
-  test("a meter holds its budget", () => {
+  test("a meter enforces its budget", () => {
     const meter = new endmark.Meter({ maxTokens: 2_000 });
     const first = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
     meter.afterCall(first, { tokens: { prompt: 900, completion: 400 } });
@@ -127,7 +127,7 @@ describe("functions", () => {
     expect(() => endmark.Meter.fromEnvironment({ ENDMARK_TOKEN_BUDGET: "lots" })).toThrow(endmark.InvalidInput);
   });
 
-  test("what was left out of a result can be read, from memory and from a file", async () => {
+  test("omitted parts of a result can be read from memory and from a file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "endmark-"));
     const value = Array.from({ length: 5_000 }, (_, line) => `line ${line} é😀`).join("\n");
     for (const path of [undefined, join(folder, "outputs.db")]) {
@@ -179,7 +179,7 @@ describe("recovery", () => {
     ]);
   });
 
-  test("each end that is not whole is an error", async () => {
+  test("every incomplete end is an error", async () => {
     const { resumeIfTruncated } = endmark;
     await expect(resumeIfTruncated(() => Promise.reject(new endmark.AskFailed("refused", "final", { cause: "why" })), first)).rejects.toThrow(
       expect.objectContaining({ name: "ResumeExhausted", code: "refused", mergedRaw: first.text, cause: "why" }),
@@ -195,13 +195,13 @@ describe("recovery", () => {
     await expect(resumeIfTruncated(() => ({}), null)).rejects.toThrow(endmark.InvalidInput);
   });
 
-  test("prose that was sent is extended alone", async () => {
+  test("sent prose is only extended", async () => {
     const text = "The harbour was built in 1904 by the";
     const outcome = await endmark.resumeIfTruncated(() => ({ text: "by the city.", stop: "stop" }), { text }, { format: null, isSent: true });
     expect(outcome.text).toBe("The harbour was built in 1904 by the city.");
   });
 
-  test("many at once", async () => {
+  test("many recoveries run at once", async () => {
     const one = async (n) => (await endmark.resumeIfTruncated(async () => ({ text: `${n}]}`, stop: "stop" }), first)).text;
     const found = await Promise.all(Array.from({ length: 64 }, (_, n) => one(n)));
     expect(found.map((text) => JSON.parse(text).sum[2])).toEqual(Array.from({ length: 64 }, (_, n) => n));
@@ -276,7 +276,7 @@ describe("where it runs", () => {
     }
   });
 
-  test("eight workers at once, also ended while they work", async () => {
+  test("eight workers run at once and can be terminated while they work", async () => {
     const source = `const { parentPort } = require("node:worker_threads"); const { detect, promises } = require(${JSON.stringify(require.resolve("endmark"))});
       const text = '["' + "x".repeat(200_000); let last;
       for (let time = 0; time < 20; time += 1) last = detect(text, "json").truncationIndex;
@@ -289,14 +289,14 @@ describe("where it runs", () => {
     await Promise.all(ended.map((worker) => worker.terminate()));
   });
 
-  test("it is loaded in less than 30 ms of a processor", () => {
+  test("loading takes less than 30 ms of processor time", () => {
     const script =
       "const begun = process.cpuUsage(); require('endmark'); const { user, system } = process.cpuUsage(begun); console.log((user + system) / 1000)";
     const times = Array.from({ length: 7 }, () => Number(node("--eval", script)));
     expect(Math.min(...times)).toBeLessThan(30);
   });
 
-  test("a command answers in an envelope, and a full pipe loses nothing", () => {
+  test("a command prints an envelope, and a full pipe loses nothing", () => {
     const command = (body) => {
       const script = `const { answers, CommandFailed } = require("endmark/envelope"); answers(async (given) => { ${body} }, { maxBytes: { body: 10 } })({ body: process.argv[1] });`;
       const { stdout, status } = spawnSync(process.execPath, ["--eval", script, "--", "é".repeat(5)], { cwd: folder, maxBuffer: 1 << 24 });
@@ -312,7 +312,7 @@ describe("where it runs", () => {
     expect([JSON.parse(stdout.toString()).error, status]).toMatchObject([{ code: "FIELD_TOO_LARGE", phase: "validation" }, 2]);
   });
 
-  test("commander, yargs and oclif: a field over its limit is refused before the command is called", () => {
+  test("commander, yargs and oclif reject a field over its limit before the command runs", () => {
     const parsers = [
       `import { Command } from "commander";
        const program = new Command();
@@ -344,7 +344,7 @@ describe("where it runs", () => {
     }
   });
 
-  test("a large input does not hold up the event loop", async () => {
+  test("a large input does not block the event loop", async () => {
     const text = `[${"1234567, ".repeat(400_000)}`;
     let ticks = 0;
     const timer = setInterval(() => (ticks += 1), 1);

@@ -1,5 +1,5 @@
 "use strict";
-// The protocol for cut replies, as its description has it: units, then a client that cuts and the table.
+// Tests the protocol for cut replies as specified: first the units, then a client that cuts replies, and the table.
 const { execFileSync } = require("node:child_process");
 const { mkdtempSync, rmSync } = require("node:fs");
 const { tmpdir } = require("node:os");
@@ -40,7 +40,7 @@ describe("detectTruncation", () => {
     expect(detectTruncation(raw)).toEqual({ truncated: false });
   });
 
-  test("every beginning of a document is truncated, and settled up to its index", () => {
+  test("every prefix of a document is truncated, and certain up to its index", () => {
     const whole = '{"name": "Tom 😀", "sizes": [1.5e3, -2], "on": true, "none": null, "deep": {"k\\u00e9y": ["\\ud83d\\ude00"]}}';
     for (let cut = 0; cut < whole.length; cut += 1) {
       const found = detectTruncation(whole.slice(0, cut));
@@ -49,13 +49,13 @@ describe("detectTruncation", () => {
     }
   });
 
-  test("what is not a string is a TypeError", () => {
+  test("a value other than a string is a TypeError", () => {
     expect(() => detectTruncation(undefined)).toThrow(TypeError);
   });
 });
 
 describe("buildResumePrompt", () => {
-  test("has the exact token, the instruction on one line, and not the whole first part", () => {
+  test("contains the exact token and the instruction on one line, but not the whole first part", () => {
     const raw = `{"text": "${"x".repeat(2_000)}", "list": [1, 2, `;
     const { lastValidToken } = PartialCompletionResumeProtocol.detectTruncation(raw);
     const prompt = PartialCompletionResumeProtocol.buildResumePrompt(lastValidToken);
@@ -105,7 +105,7 @@ describe("mergeChunks", () => {
 describe("resumeIfTruncated", () => {
   const { resumeIfTruncated } = PartialCompletionResumeProtocol;
 
-  test("a whole reply costs no call", async () => {
+  test("a whole reply needs no call", async () => {
     const client = answers();
     await expect(resumeIfTruncated('{"a": 1}', client)).resolves.toBe('{"a": 1}');
     expect(client).not.toHaveBeenCalled();
@@ -142,7 +142,7 @@ describe("resumeIfTruncated", () => {
     expect(client).toHaveBeenCalledTimes(2);
   });
 
-  test("an empty reply is asked for again", async () => {
+  test("an empty reply is requested again", async () => {
     await expect(resumeIfTruncated("", answers('{"a": 1}'))).resolves.toBe('{"a": 1}');
   });
 
@@ -157,13 +157,13 @@ describe("resumeIfTruncated", () => {
     await expect(resumeIfTruncated('{"a": [1, ', new Client())).resolves.toBe('{"a": [1, 2]}');
   });
 
-  test("a method by option; a client without one is a TypeError", async () => {
+  test("the option `method` selects a method, and a client without one is a TypeError", async () => {
     await expect(resumeIfTruncated('{"a": [1, ', { invoke: async () => "2]}" }, { method: "invoke" })).resolves.toBe('{"a": [1, 2]}');
     await expect(resumeIfTruncated('{"a": [1, ', { invoke: async () => "2]}" })).rejects.toThrow(TypeError);
     await expect(resumeIfTruncated('{"a": [1, ', async () => ({ text: "2]}" }))).rejects.toThrow(TypeError);
   });
 
-  test("an instance has a client and options of its own", async () => {
+  test("an instance has its own client and options", async () => {
     const written = [];
     const instance = new PartialCompletionResumeProtocol(answers("2]}"), { logger: { write: (...row) => void written.push(row) }, taskId: "task-1" });
     expect(instance.detectTruncation("[").truncated).toBe(true);
@@ -174,7 +174,7 @@ describe("resumeIfTruncated", () => {
     await expect(new PartialCompletionResumeProtocol().resumeIfTruncated("[1, ")).rejects.toThrow(TypeError);
   });
 
-  test("what the client rejects with reaches the caller", async () => {
+  test("an error of the client reaches the caller", async () => {
     const failure = new Error("the line is dead");
     await expect(resumeIfTruncated("[1, ", async () => Promise.reject(failure))).rejects.toBe(failure);
   });
@@ -209,7 +209,7 @@ describe("partial_completion_log", () => {
     await expect(logger.write({}, "", 1)).rejects.toThrow("closed");
   });
 
-  test("the migration runs twice, on its own and in the shell", () => {
+  test("the migration can run twice, from code and from the shell", () => {
     const migration = require.resolve("endmark/migrations/partial_completion_log.js");
     for (let time = 0; time < 2; time += 1) execFileSync(process.execPath, [migration, path]);
     for (let time = 0; time < 2; time += 1) execFileSync("sqlite3", [path], { input: require(migration).sql });
@@ -223,7 +223,7 @@ describe("partial_completion_log", () => {
 describe("before the handler of malformed replies", () => {
   const { before } = PartialCompletionResumeProtocol;
 
-  test("it gets whole replies, and everything received of those that stay cut", async () => {
+  test("the handler gets whole replies, or everything received if they stay cut", async () => {
     const handler = { calls: [], handle(raw) { this.calls.push(raw); return JSON.parse(raw); } };
     await expect(before(handler, answers("2]}"))('{"a": [1, ')).resolves.toEqual({ a: [1, 2] });
     const correct = jest.fn(async (raw) => `corrected: ${raw}`);
@@ -231,7 +231,7 @@ describe("before the handler of malformed replies", () => {
     expect(handler.calls).toEqual(['{"a": [1, 2]}']);
   });
 
-  test("what the client rejects with does not reach it", async () => {
+  test("an error of the client does not reach the handler", async () => {
     const handler = jest.fn();
     await expect(before(handler, async () => Promise.reject(new Error("dead")))("[1, ")).rejects.toThrow("dead");
     expect(handler).not.toHaveBeenCalled();

@@ -1,5 +1,5 @@
-// A model with scripted replies, as Chat Completions and Responses. It cuts the first reply of a conversation, and refuses
-// a request with a cut call of a tool. A request for the rest of a text gets what follows the part that it shows.
+// A model with scripted replies in Chat Completions and Responses. It cuts the first reply of a conversation, and rejects a
+// request with a cut tool call. A continuation request gets the text after the shown part.
 import { createServer } from "node:http";
 
 export const TEXT =
@@ -9,7 +9,7 @@ export const note = (number) => JSON.stringify({ path: `horses-${number}.txt`, t
 export const FINAL = "The notes are saved, and nothing else is left to do.";
 const USAGE = [50, 20];
 
-/** The replies by the kind of conversation, which the user's message names. */
+/** The replies by the kind of conversation, which is in the user's message. */
 const TURNS = {
   text: [{ text: TEXT }],
   document: [{ text: DOCUMENT }],
@@ -21,7 +21,7 @@ const TURNS = {
   log: [{ calls: [note(1)] }, { read: true }, { text: FINAL }],
 };
 
-/** The finish reason of a cut reply: its connection breaks with `undefined`, and its stream just ends with null. */
+/** The finish reason of a cut reply. With `undefined` the connection breaks, and with null the stream ends. */
 const HARMS = { limit: "length", never: "length", fails: "length", drop: undefined, ends: null };
 
 function reply(server, body) {
@@ -56,7 +56,7 @@ function reply(server, body) {
 const contentOf = (message) =>
   typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? "").join("");
 
-/** The input of a request of the Responses API as messages of Chat Completions. */
+/** Converts the input of a Responses request to messages of Chat Completions. */
 function messagesOf({ input }) {
   const messages = [];
   for (const item of typeof input === "string" ? [{ role: "user", content: input }] : input) {
@@ -71,7 +71,7 @@ function messagesOf({ input }) {
   return messages;
 }
 
-/** Answers in the form of the Responses API. */
+/** Answers in the format of the Responses API. */
 function respond(response, { id, model, text, calls, name, finish, isStream }) {
   const output = [];
   if (text !== undefined) output.push({ type: "message", id: `msg-${id}`, role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] });
@@ -108,7 +108,7 @@ function isJson(text) {
   }
 }
 
-/** Starts the server; `requests` has the bodies that it received. */
+/** Starts the server. `requests` contains the received bodies. */
 export async function scripted() {
   const requests = [];
   const server = createServer(async (request, response) => {

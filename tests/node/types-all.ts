@@ -1,4 +1,4 @@
-// What users of the other frameworks write, checked by the compiler alone.
+// Code of users with the other frameworks, which is only type-checked.
 import * as ai6 from "ai-6";
 import * as ai7 from "ai-7";
 import { createAgent } from "langchain";

@@ -1,4 +1,4 @@
-// What users write, checked by the compiler alone, with the types of each framework.
+// Code of users with the types of each framework, which is only type-checked.
 import * as ai5 from "ai";
 import { createOpenAI as openai5 } from "openai-5";
 import {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every package of `cargo xtask dist`, installed where there is no Rust, used, and removed.
+"""Installs, uses and removes every package of `cargo xtask dist` in an environment without Rust.
 
     cargo xtask dist
     python3 tests/packages/test_packages.py [--dist target/dist] [--only NAME]
@@ -31,18 +31,18 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Nothing of a toolchain is on it.
+# The PATH contains no toolchain.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WHOLE = json.dumps({"title": "The sea", "lines": ["The harbour was quiet.", "Nobody slept.", "The ships came home."]})
 CUT_AT = 60
 NOBODY = 65532
-# Whether a program has huge pages only if it asks for them. In them, an idle gateway held 8 MB more.
+# Whether a program gets huge pages only on request. With huge pages, an idle gateway used 8 MB more.
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 NOTICES = "THIRD-PARTY-NOTICES.txt"
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Stops at a limit in the middle of its document, and continues when shown its own beginning."""
+    """Stops inside its document, and continues if the request contains the start of the document."""
 
     protocol_version = "HTTP/1.1"
 
@@ -84,7 +84,7 @@ def free_port() -> int:
 
 
 def is_served(command: list, address: str, upstream: str, **more) -> None:
-    """Starts the gateway by this command, and sends it a request whose reply is cut."""
+    """Starts the gateway with this command, and sends a request whose reply is cut."""
     environment = {"PATH": PATH, **more.pop("env", {})}
     health = [*command, "doctor", "--serving", "--set", f"listen={address}"]
     refused = subprocess.run(health, env=environment, capture_output=True, **more)
@@ -115,14 +115,14 @@ def is_served(command: list, address: str, upstream: str, **more) -> None:
 
 
 def is_used(command: list, version: str, upstream: str, **more) -> None:
-    """All that is tried of an installed program."""
+    """Runs all checks of an installed program."""
     must(run([*command, "--version"], **more).split() == ["endmark", version], "another version")
     must("resumed" in run([*command, "demo"], **more), "the demo shows nothing")
     is_served(command, f"127.0.0.1:{free_port()}", upstream, **more)
 
 
 def has_notices(text: str) -> None:
-    """The licences of what is linked, of what is copied into the repository, and of C code."""
+    """Checks for the licences of linked crates, of code copied into the repository, and of C code."""
     for name in ["tokio 1.", "libmimalloc-sys", "ring 0.17"]:
         must(f"\n{name}" in text, f"no licence of {name}")
     must("GNU GENERAL PUBLIC LICENSE" not in text, "the text of a licence that nothing in the program has")
@@ -218,7 +218,7 @@ class Packages:
         if shutil.which("systemd-analyze"):
             unit = ROOT / "xtask/dist/debian/endmark.service"
             read = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
-            # The program has been removed; any other complaint is a fault of the unit.
+            # The only allowed complaint is the missing program, because it has been removed.
             faults = [line for line in read.stderr.splitlines() if "endmark" in line and "is not executable" not in line]
             must(not faults, "\n".join(faults))
         else:
@@ -237,7 +237,7 @@ class Packages:
         with tarfile.open(blob(manifest["layers"][0])) as archive:
             archive.extractall(root, filter="fully_trusted")
         has_notices((root / "licenses" / NOTICES).read_text())
-        # As an operator would run it: that file system alone, that user, those variables.
+        # Run it as an operator would: with only the image's file system, user and variables.
         variables = dict(variable.split("=", 1) for variable in config["Env"])
         command = ["chroot", f"--userspec={config['User']}", str(root), *config["Entrypoint"]]
         self.used(command, env=variables)
@@ -246,7 +246,7 @@ class Packages:
             run(["skopeo", "inspect", f"oci-archive:{self.one(f'*-{self.machine}-oci.tar')}"])
 
     def again(self) -> None:
-        """The same programs and the same time give the same bytes."""
+        """Checks that the same programs and the same time yield the same bytes."""
         with tarfile.open(self.one(f"*-{self.machine}-linux.tar.gz")) as archive:
             member = next(member for member in archive if member.name.endswith("/endmark"))
             program = self.place / "program"
@@ -263,14 +263,14 @@ class Packages:
                 pack += ["--addon", f"{self.machine}-unknown-linux-musl={addon}"]
         run(pack, env={**os.environ, "SOURCE_DATE_EPOCH": str(int(member.mtime)), "PYTHONDONTWRITEBYTECODE": "1"})
         only = [path for path in out.iterdir() if path.name != "SHA256SUMS"]
-        # npm's package for all machines names those it was made for.
+        # The platform-independent npm package lists the supported platforms.
         compared = [path for path in only if path.name != f"endmark-{self.version}.tgz"]
         different = [path.name for path in compared if path.read_bytes() != (self.dist / path.name).read_bytes()]
         must(len(compared) >= 6 and not different, f"made again, {different} are different")
 
 
 def mirror() -> list[str]:
-    """Where this machine gets its own packages from."""
+    """Returns the package mirror of this machine."""
     found = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True).stdout.split()
     return [uri for uri in found if "security" not in uri][:1]
 
@@ -284,7 +284,7 @@ def main() -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="endmark-packages-") as place:
-        # The user of the image has to get there.
+        # The user of the image must be able to enter the folder.
         Path(place).chmod(0o755)
         packages = Packages(arguments.dist.resolve(), f"http://127.0.0.1:{server.server_port}/v1", Path(place))
         for path in sorted(packages.dist.iterdir()):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages at /endmark/ in a real browser: before the first request, on the first day, with a week of data, and with hostile texts.
+"""Tests the pages at /endmark/ in a real browser: without data, on the first day, with a week of data, and with hostile texts.
 
     cargo build --package endmark-cli
     python3 tests/page/test_page.py [--program target/debug/endmark] [--pictures docs/page]
@@ -50,7 +50,7 @@ SHOWN = HOSTILE.replace("\u202e", "\\u{202e}")
 
 
 def install() -> None:
-    """Sets the driver of the browser and axe-core up in one folder that can be deleted at any time."""
+    """Installs the browser driver and axe-core in one folder, which can be deleted at any time."""
     wanted = (HERE / "requirements.txt").read_bytes() + (HERE / "package.json").read_bytes()
 
     def fill(place: Path) -> None:
@@ -64,7 +64,7 @@ def install() -> None:
 
 
 class Model(BaseHTTPRequestHandler):
-    """Says the words that are not yet in the conversation, as many as the request's limit lets it."""
+    """Replies with the words that the conversation does not contain yet, up to the request's limit."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -107,7 +107,7 @@ class Model(BaseHTTPRequestHandler):
 
 
 class Place:
-    """A gateway in a folder of its own."""
+    """A gateway in its own folder."""
 
     def __init__(self, program: Path, folder: Path, upstream: int, settings: str = "", listen: str = "127.0.0.1:0", session_tokens: int = 400_000) -> None:
         self.program, self.folder = program, folder
@@ -131,7 +131,7 @@ class Place:
         urllib.request.urlopen(urllib.request.Request(f"{self.origin}/v1/chat/completions", body, headers)).read()
 
     def ask_for_stream(self) -> str:
-        """The words of a stream, once it has ended."""
+        """Returns the words of a stream after it has ended."""
         asked = {"model": "watched", "max_tokens": 3, "stream": True, "messages": [{"role": "user", "content": "Count."}]}
         headers = {"content-type": "application/json", "x-endmark-resume": "on"}
         request = urllib.request.Request(f"{self.origin}/v1/chat/completions", json.dumps(asked).encode(), headers)
@@ -158,7 +158,7 @@ class Place:
 
 
 class Watched:
-    """A page of the browser that is held to be quiet."""
+    """A browser page that must not report errors."""
 
     def __init__(self, context, origin: str) -> None:
         self.page, self.origin, self.trouble = context.new_page(), origin, []
@@ -176,7 +176,7 @@ class Watched:
         assert not findings, f"{path}: {findings}"
         assert not self.trouble, f"{path}: {self.trouble}"
         assert self.page.title().endswith("· Endmark"), self.page.title()
-        # Options and inputs keep the values that they send; all that is read or heard is free of them.
+        # Options and inputs keep their values unescaped. Visible text and text for screen readers must not contain them.
         texts = self.page.evaluate("""[document.documentElement.textContent, ...[...document.querySelectorAll('[title], [aria-label], [alt]')]
             .flatMap(one => [one.title, one.ariaLabel, one.alt])].join(' ')""")
         assert not re.search("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", texts), f"{path}: a raw control character"
@@ -185,8 +185,8 @@ class Watched:
 
 
 def numbers(watched: Watched, place: Place) -> None:
-    """The figures of the overview and the list of usage equal those that the commands print."""
-    # A call leaves the span of seven days every other minute, perhaps between the page and the command.
+    """The figures on the overview and the usage page equal those that the commands print."""
+    # Every two minutes a call becomes older than seven days, possibly between the page and the command.
     for attempt in range(3):
         watched.open("/endmark/")
         report = place.command("report", "--since", "7d")
@@ -206,7 +206,7 @@ def numbers(watched: Watched, place: Place) -> None:
 
 
 def session(watched: Watched, place: Place) -> None:
-    """The newest session is the first of the list, and what it used is what the command prints."""
+    """The newest session is first in the list, and its usage equals that of the command."""
     watched.open("/endmark/sessions")
     watched.page.locator("tbody tr a").first.click()
     watched.page.wait_for_url("**/endmark/sessions/*")
@@ -218,7 +218,7 @@ def session(watched: Watched, place: Place) -> None:
 
 
 def reader(watched: Watched, place: Place, axe: str) -> None:
-    """A kept output: found by its handle, paged and searched, and shown as it is."""
+    """A kept output can be found by its handle, paged and searched, and is shown unchanged."""
     lines = [f"line {number} {HOSTILE if number == 4_000 else ''}" for number in range(1, 7_001)]
     handle = place.command("cap", "--max-tokens", "200", given="\n".join(lines))["handle"]
     watched.open("/endmark/compactions")
@@ -237,11 +237,11 @@ def reader(watched: Watched, place: Place, axe: str) -> None:
 
 
 def refused(watched: Watched, place: Place, axe: str) -> None:
-    """A request that the gateway refuses is in the list, at its place in time, and found by its outcome and model."""
+    """A refused request is listed in chronological order, and can be found by outcome and model."""
     with contextlib.suppress(urllib.error.HTTPError):
         place.ask("too-much", 90_000_000)
     place.ask("gpt-5", 100)
-    # A row is committed a moment after its reply.
+    # The row is committed shortly after the reply.
     watched.page.wait_for_timeout(500)
     watched.open("/endmark/requests")
     first = [row.locator("td").all_text_contents() for row in watched.page.locator("#rows tbody tr").all()[:2]]
@@ -258,7 +258,7 @@ def refused(watched: Watched, place: Place, axe: str) -> None:
 
 
 def worth_a_look(watched: Watched) -> None:
-    """The link in the status line leads to as many requests as it states."""
+    """The link in the status line leads to the number of requests that it states."""
     for span in ("24h", "7d", "30d"):
         watched.open(f"/endmark/?span={span}")
         link = watched.page.locator("h1.state a")
@@ -271,7 +271,7 @@ def worth_a_look(watched: Watched) -> None:
 
 
 def raise_budget(watched: Watched, place: Place) -> None:
-    """The form adds what it says, and the command knows of it."""
+    """The form raises the budget by the entered amount, and the command shows it."""
 
     def extra() -> int:
         return sum(row["extra"] for row in place.command("budget")["rows"])
@@ -288,7 +288,7 @@ def raise_budget(watched: Watched, place: Place) -> None:
 
 
 def revoke_key(watched: Watched, place: Place, axe: str) -> None:
-    """A key is listed without its secret, and is rejected once its form was sent."""
+    """A key is listed without its secret, and is rejected after its form was submitted."""
     secret = place.command("keys", "add", "tester", "--models", "gpt-*")["secret"]
     watched.open("/endmark/keys")
     watched.check("keys", axe)
@@ -306,7 +306,7 @@ def revoke_key(watched: Watched, place: Place, axe: str) -> None:
 
 
 def resumed_while_watched(watched: Watched, plain: Watched, place: Place) -> None:
-    """A stream is shown as resumed in the open list once it is whole, and not before."""
+    """The open list shows a stream as resumed only after it is complete."""
     watched.open("/endmark/requests?model=watched")
     plain.open("/endmark/requests?model=watched")
     said: list[str] = []
@@ -323,7 +323,7 @@ def resumed_while_watched(watched: Watched, plain: Watched, place: Place) -> Non
 
 
 def filtered(watched: Watched) -> None:
-    """A list is filtered by choices that exist, and by a link."""
+    """A list can be filtered by existing values, and by a link."""
     watched.open("/endmark/requests?outcome=resumed&model=gpt-5")
     rows = watched.page.locator("#rows tbody tr")
     assert rows.count() == 1, watched.page.text_content("#rows")
@@ -338,7 +338,7 @@ def filtered(watched: Watched) -> None:
 
 
 def seam(watched: Watched, place: Place) -> None:
-    """The page of a resumed request shows what came, and what the client received with the joint in it."""
+    """The page of a resumed request shows the received parts, and the client's text with the marked seam."""
     watched.open("/endmark/requests?outcome=resumed&model=gpt-5")
     watched.page.locator("td.what a").first.click()
     watched.page.wait_for_url("**/endmark/requests/em_*")
@@ -348,7 +348,7 @@ def seam(watched: Watched, place: Place) -> None:
 
 
 def log_in(browser, place: Place, axe: str) -> None:
-    """A gateway that other machines reach shows nothing before it was given its admin key."""
+    """A gateway that other machines can reach shows nothing without the admin key."""
     watched = Watched(browser.new_context(), place.origin)
     for path in ("/endmark/", "/endmark/requests", "/endmark/outputs/out_x"):
         watched.open(path)
@@ -357,7 +357,7 @@ def log_in(browser, place: Place, axe: str) -> None:
     watched.page.fill("#key", "another key than that")
     watched.page.click("text=Log in >> nth=-1")
     assert watched.page.text_content("[role=alert]") == "That is not the admin key."
-    # The browser reports the refusal by itself.
+    # The browser itself reports the refused request, so do not count it.
     watched.trouble = [line for line in watched.trouble if "401" not in line]
     watched.page.fill("#key", ADMIN_KEY)
     watched.page.click("text=Log in >> nth=-1")
@@ -369,7 +369,7 @@ def log_in(browser, place: Place, axe: str) -> None:
     assert watched.page.url.endswith("/endmark/login") and not watched.trouble, watched.trouble
 
 
-# The pictures that docs/page/ keeps: a state, a page, a width and a scheme each.
+# The pictures in docs/page/, each with its state, page, width and colour scheme.
 KEPT = {
     "empty-overview-1280-light", "day-one-overview-1280-light", "hostile-requests-1280-light", "hostile-request-390-dark",
     "week-overview-1280-light", "week-overview-1280-dark", "week-overview-390-light", "week-requests-390-dark", "week-request-1280-light",
@@ -378,7 +378,7 @@ KEPT = {
 
 
 def screens(browser, state: str, origin: str, pages: dict[str, str], axe: str, pictures: Path | None) -> None:
-    """Opens each page in each shape, checks it, and takes the pictures that are kept."""
+    """Opens each page in each width and colour scheme, checks it, and takes the pictures."""
     for scheme in ("light", "dark"):
         for width in (1280, 390):
             shaped = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
@@ -388,10 +388,10 @@ def screens(browser, state: str, origin: str, pages: dict[str, str], axe: str, p
                 watched.check(f"{state}: {path}", axe)
                 picture = f"{state}-{name}-{width}-{scheme}"
                 if pictures and picture in KEPT:
-                    # A long list says no more than its beginning.
+                    # The start of a long list is sufficient.
                     height = min(2_400, watched.page.evaluate("document.documentElement.scrollHeight"))
                     clip = {"x": 0, "y": 0, "width": width, "height": height}
-                    # The README shows this one.
+                    # The README shows this picture.
                     file = "overview-light" if picture == "week-overview-1280-light" else picture
                     watched.page.screenshot(path=str(pictures / f"{file}.png"), full_page=True, clip=clip)
             shaped.close()
@@ -453,7 +453,7 @@ def browse(place: Place, closed: Place, full: Place, pictures: Path | None) -> N
 
 
 def a_week(browser, full: Place, axe: str, pictures: Path | None) -> None:
-    """The pages of a team that has used the gateway for two weeks."""
+    """Checks the pages of a team that has used the gateway for two weeks."""
     for name, limit in (("ci-nightly", "20"), ("app-prod", "20"), ("research", "100"), ("notebook", None)):
         period = "month" if name == "research" else "day"
         full.command("keys", "add", name, *(["--budget-usd", limit, "--per", period] if limit else []))

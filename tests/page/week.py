@@ -1,4 +1,4 @@
-"""Fills a store with the past week of a team that uses the gateway, and the week before: the pages are looked at with it."""
+"""Fills a store with two weeks of a team that uses the gateway, as test data for the pages."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Week:
 
 
 def fill(path: Path) -> str:
-    """Fills the store at this path, which a gateway has made; answers the session that has a story."""
+    """Fills the store at this path, which a gateway created. Returns the session with a long conversation."""
     store = sqlite3.connect(path, timeout=30)
     week = Week(store, datetime.now(timezone.utc).replace(tzinfo=None), random.Random(11))
     for back in range(DAYS - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Two texts side by side on a terminal, or one below the other where it is narrow."""
+"""Formats two texts side by side for a terminal, or one below the other if it is narrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAP = "  │  "
 
 
 def side_by_side(left: tuple[str, str], right: tuple[str, str]) -> str:
-    """Each side is a heading and a text."""
+    """Formats two sides, each with a heading and a text."""
     width = min(shutil.get_terminal_size((120, 40)).columns, 160)
     if width < NARROW:
         return "\n\n".join("\n".join(_block(*side, width)) for side in (left, right))
@@ -28,7 +28,7 @@ def side_by_side(left: tuple[str, str], right: tuple[str, str]) -> str:
 def _block(heading: str, text: str, width: int) -> list[str]:
     lines = [heading, "─" * width]
     for line in text.split("\n"):
-        # Indentation is part of code and of JSON, so blanks are kept.
+        # Keep blanks, because code and JSON contain indentation.
         lines += textwrap.wrap(line, width, drop_whitespace=False, replace_whitespace=False) or [""]
     return [_coloured(line) for line in lines]
 

@@ -1,4 +1,4 @@
-"""Asking, with the official client, and what came back in one shape whether it was streamed or not."""
+"""Sends requests with the official client, and returns replies in one form, streamed or not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
-# A proxy configured for the outside world has no business between two processes of this machine.
+# Two processes of this machine must not use a configured proxy.
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1"
 
 import openai  # noqa: E402
@@ -27,13 +27,13 @@ class Reply:
     outcome: str | None = None
     attempts: int = 0
     request: str | None = None
-    # What Endmark says of the demanded schema, where it has something to say.
+    # Endmark's note about the required schema, if there is one.
     schema: str | None = None
     error: str | None = None
 
     @property
     def body(self) -> str:
-        """What can be cut: the arguments of the tool call where there is one, else the text."""
+        """Returns the part that can be cut: the arguments of the tool call if there is one, otherwise the text."""
         return self.arguments or self.text
 
     @property
@@ -51,10 +51,10 @@ class Question:
 
 
 class Speaker:
-    """One base URL to ask: the model server itself, or Endmark in front of it."""
+    """A client for one base URL: the model server itself, or Endmark in front of it."""
 
     def __init__(self, base_url: str):
-        # No retries by the client: a test has to see what really happened.
+        # Without retries of the client, so that a test sees each error.
         self.client = openai.OpenAI(base_url=base_url, api_key="not-needed", max_retries=0, timeout=180)
 
     def ask(
@@ -66,7 +66,7 @@ class Speaker:
         on_text: Callable[[Reply], None] | None = None,
         **options,
     ) -> Reply:
-        """Asks at temperature 0. A connection that breaks is no exception here but the reply's `error`."""
+        """Sends a request at temperature 0. A broken connection is not raised, but becomes the `error` of the reply."""
         headers = {"x-endmark-resume": resume} if resume else {}
         request = {
             "model": MODEL_NAME, "messages": question.messages, "temperature": 0,
@@ -122,7 +122,7 @@ class Speaker:
         reply.schema = headers.get("x-endmark-schema")
 
     def warm(self, question: Question) -> None:
-        """Puts the prompt into the server's cache.
+        """Fills the server's cache with the prompt.
 
         The same prompt computed cold and from the cache can differ in the last bits, and with them a whole word; from
         here on every call starts from the same numbers.
@@ -148,7 +148,7 @@ def document_questions() -> list[Question]:
 
 
 def call_questions() -> list[Question]:
-    """A model this small calls a tool only after it has been shown how, twice."""
+    """Returns questions with two examples, because a model this small calls a tool only after examples."""
     calls = PROMPTS["calls"]
     shown: list[dict] = []
     for number, example in enumerate(calls["shown_first"], 1):

@@ -1,4 +1,4 @@
-"""Endmark itself, as a process of its own in front of a model server."""
+"""Runs Endmark as a separate process in front of a model server."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Gateway:
         lines = [f'listen = "127.0.0.1:{self.port}"', f'store = "sqlite:{self.folder / "endmark.db"}"']
         for table, settings in {**tables, **self.tables}.items():
             lines += ["", f"[{table}]"]
-            # A JSON string or number is also a TOML one.
+            # JSON strings and numbers are also valid TOML.
             lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         self.configuration.write_text("\n".join(lines) + "\n")
 

@@ -1,4 +1,4 @@
-"""Packages by others, installed once for all copies of this repository.
+"""Installs third-party packages once for all copies of this repository.
 
 `ENDMARK_TEST_CACHE` names the folder in which they are kept, each set under the hash of what is in it. Without it they
 are installed beside the tests. Either can be deleted at any time.
@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# What package managers make, and what programs look for beside themselves.
+# Folders of package managers, and files that programs look for next to themselves.
 FOLDERS = ("venv", "node_modules")
 
 
 def installed(folder: Path, wanted: bytes, fill: Callable[[Path], None]) -> None:
-    """Provides `wanted` in `folder`: reused from an earlier run, or created by `fill` in the folder it receives."""
-    # An environment belongs to the Python that made it.
+    """Provides the packages `wanted` in `folder`. Reuses those of an earlier run, or installs them with `fill`."""
+    # An environment only works with the Python that created it.
     wanted_hash = hashlib.sha256(b"\0".join([wanted, sys.version.encode(), platform.machine().encode()])).hexdigest()
     cache = os.environ.get("ENDMARK_TEST_CACHE")
     kept = Path(cache) / f"{folder.name.removeprefix('.')}-{wanted_hash[:16]}" if cache else folder
@@ -29,7 +29,7 @@ def installed(folder: Path, wanted: bytes, fill: Callable[[Path], None]) -> None
     kept.mkdir(parents=True, exist_ok=True)
     stamp = kept / "installed"
     with (kept / "lock").open("w") as lock:
-        # Two runs of the tests may want it at the same time.
+        # Two test runs may install the packages at the same time.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (stamp.exists() and stamp.read_text() == wanted_hash and is_usable(kept)):
             stamp.unlink(missing_ok=True)
@@ -43,7 +43,7 @@ def installed(folder: Path, wanted: bytes, fill: Callable[[Path], None]) -> None
             link = folder / name
             if link.is_symlink() and link.readlink() == kept / name:
                 continue
-            # Left of another version, or of a time without the cache.
+            # A remnant of another version, or from before the cache existed.
             remove(link)
             if (kept / name).exists():
                 link.symlink_to(kept / name)

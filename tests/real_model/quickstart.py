@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds Endmark, sets a small real model up, and shows cut replies with and without Endmark.
+"""Builds Endmark, installs a small real model, and shows cut replies with and without Endmark.
 
 Needs a Rust toolchain with a C compiler, and Python 3.10 or newer with pip, on Linux (x86-64). It needs no account and
 no key. The model, its server and all that is written stay in one folder, .real-model, which can be deleted.
@@ -29,7 +29,7 @@ from model_server import DEFAULT_FOLDER, HERE, SetUpError, install
 REPOSITORY = HERE.parent.parent
 BEGUN = time.monotonic()
 PROFILE = "quick"
-# Where nothing can be drawn over, a line is printed this often.
+# The interval of progress lines if the output is not a terminal, in seconds.
 LINE_EVERY_SECONDS = 30
 
 
@@ -38,7 +38,7 @@ def say(words: str) -> None:
 
 
 class Installing(threading.Thread):
-    """The download of the model, while the compiler is at work."""
+    """Downloads the model while the compiler runs."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ class Installing(threading.Thread):
 
 
 class Progress:
-    """One line that says how far the build is: drawn over itself on a terminal, and now and then elsewhere."""
+    """Shows the progress of the build in one line, which a terminal overwrites. Other outputs get a line now and then."""
 
     def __init__(self):
         self.shown_at = time.monotonic()
@@ -76,8 +76,8 @@ class Progress:
 
 
 def build() -> bool:
-    """Builds the command and shows cargo's own count of crates."""
-    # Cargo draws its count only on request, since its output is read here.
+    """Builds the command and shows cargo's count of crates."""
+    # Request cargo's progress bar, which it omits if its output is not a terminal.
     environment = os.environ | {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
     cargo = ["cargo", "build", "--locked", "--profile", PROFILE, "--package", "endmark-cli", "--bin", "endmark"]
     process = subprocess.Popen(cargo, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, bufsize=0)
@@ -98,7 +98,7 @@ def build() -> bool:
 
 
 def program() -> Path:
-    """The path of the program in cargo's target folder."""
+    """Returns the path of the program in cargo's target folder."""
     described = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=REPOSITORY, stdout=subprocess.PIPE, check=True
     )
@@ -123,7 +123,7 @@ def main() -> int:
         print(installing.problem, file=sys.stderr)
         return 2
     say("the model is there: starting it, and Endmark before it; then five requests, each twice (about 10 seconds)")
-    # The client library is in the model's environment, so the rest runs there.
+    # The rest runs in the model's environment, which contains the client library.
     python = str(installing.installation.python)
     show = [python, str(HERE / "side_by_side.py"), "--program", str(program()), *(["--keep"] if arguments.keep else [])]
     sys.stdout.flush()

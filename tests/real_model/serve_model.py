@@ -29,7 +29,7 @@ def main() -> None:
     given.model_alias = {arguments.alias}
     given.hostname, given.port = "127.0.0.1", arguments.port
     given.n_ctx, given.n_parallel = arguments.context, arguments.slots
-    # Several threads wait for each other at every layer: on a busy machine they are ten times slower than one.
+    # Several threads wait for each other at each layer. On a busy machine they are ten times slower than one.
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     given.n_gpu_layers = 0
     given.use_jinja = True
@@ -39,7 +39,7 @@ def main() -> None:
     given.ui, given.endpoint_metrics = False, True
     server = xllamacpp.Server(given)
     print(server.listening_address, flush=True)
-    # SIGTERM ends the process at once: nothing here is worth keeping.
+    # SIGTERM ends the process immediately, because there is no state to save.
     signal.pause()
 
 

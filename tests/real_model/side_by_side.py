@@ -1,4 +1,4 @@
-"""The same cut requests, directly and through Endmark. Started by quickstart.py, in the model's environment."""
+"""Sends the same cut requests directly and through Endmark. quickstart.py starts it in the model's environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway import Gateway
 from model_server import DEFAULT_FOLDER, MODEL_NAME, ModelServer, SetUpError, install
 
 PIECES_BEFORE_CRASH = 30
-# Dollars per million tokens. The model is free; this is what small hosted ones cost.
+# Dollars per million tokens. The model is free; these are the prices of small hosted ones.
 PRICES = {"input": 0.10, "output": 0.40}
 
 
@@ -30,7 +30,7 @@ class Pair:
     title: str
     direct: Reply
     through: Reply
-    # What had arrived when the direct reply broke off.
+    # The text that had arrived when the direct reply broke off.
     beginning: str
 
     @property
@@ -82,7 +82,7 @@ class Stage:
         return Pair(title, direct, through, broken)
 
     def _broken(self, speaker: Speaker, question: Question, crash: Callable[[], None]) -> tuple[str, Reply]:
-        """Asks a server fresh from its start, so that both sides begin alike, and crashes it on the way."""
+        """Sends a request to a freshly started server, so that both sides start equally, and crashes it during the reply."""
         self.server.stop()
         self.server.start()
         self.direct.warm(question)
@@ -125,7 +125,7 @@ def show_ledger(gateway: Gateway, pairs: list[Pair]) -> None:
 
 
 def show_bill(gateway: Gateway, pairs: list[Pair]) -> None:
-    """Tokens and dollars without Endmark, as the replies report them, and with it, as `endmark usage` sums them."""
+    """Shows tokens and dollars without Endmark, from the replies, and with Endmark, from `endmark usage`."""
     counted = [pair.direct.usage for pair in pairs if pair.direct.usage]
     prompt = sum(usage["prompt_tokens"] for usage in counted)
     completion = sum(usage["completion_tokens"] for usage in counted)
@@ -166,7 +166,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the model and Endmark running in the background")
     parser.add_argument("--begun", type=float, default=time.monotonic(), help="when the quick start began")
     arguments = parser.parse_args()
-    # A plain kill, too, stops what was started.
+    # SIGTERM also stops the started processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     def say(words: str) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Cut replies of a real model, resumed through Endmark by the official client.
+"""Tests with the official client that Endmark resumes cut replies of a real model.
 
     cargo build --release --package endmark-cli
     python3 tests/real_model/test_resume.py            # the acceptance, some minutes
@@ -43,7 +43,7 @@ MODES = ((False, "whole body"), (True, "streamed"))
 
 
 class Trial:
-    """One server, one Endmark with two upstreams on it (by prefill, by prompt), and the counts."""
+    """One server, one Endmark with two upstreams (prefill and prompt), and the counts."""
 
     def __init__(self, server: model_server.ModelServer, gateway: Gateway, full: bool):
         self.server = server
@@ -54,7 +54,7 @@ class Trial:
         self.prompt = Speaker(gateway.base_url("prompt"))
         self.oracle = Oracle(self.direct)
         self.rows: dict[str, dict[str, int]] = {}
-        # Tokens of prompts and of answers beyond the first call, by how the rest was asked for.
+        # The prompt and answer tokens of continuations, by the way in which the rest was requested.
         self.costs: dict[str, list[tuple[int, int]]] = {}
         self.failures: list[str] = []
 
@@ -83,7 +83,7 @@ class Trial:
 
 
 def shortened(text: str) -> str:
-    """Shortens a text for a failure message: a small model can repeat the same sentence a hundred times."""
+    """Shortens a text for a failure message, because a small model can repeat a sentence a hundred times."""
     return repr(text) if len(text) <= 700 else f"{text[:500]!r} … {text[-150:]!r} ({len(text)} characters)"
 
 
@@ -135,7 +135,7 @@ def texts_by_prompt(trial: Trial) -> None:
 
 
 def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, reply: Reply) -> None:
-    """Checks a prompted continuation. This model often answers something else: whole and honestly refused are both right."""
+    """Checks a prompted continuation. This model often answers something else, so a whole and a refused reply are both right."""
     row = f"text, in words ({mode})"
     strategies, rewritten = trial.book(first, reply)
     starts = reply.text.startswith(first.text)
@@ -145,7 +145,7 @@ def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, 
         trial.expect(row, honest, untrue, reply, as_what="refused")
         return
     if strategies.split("@")[0].endswith(("again", "restart")):
-        # A complete reply of the server is right unchanged; a stream must continue what was sent.
+        # A whole reply is right if it equals the server's. A stream must continue the sent text.
         complete = reply.finish_reason in NORMAL and (starts or mode != "streamed")
         trial.expect(row, complete, f"{name}: asked for again, and not whole", reply, as_what="whole, asked for again")
         return
@@ -175,10 +175,10 @@ def documents(trial: Trial) -> None:
                 continue
             for stream, mode in MODES:
                 name = f"document {number} cut at {tokens} ({mode}) after {first.text!r}"
-                # A demanded grammar that is not closed is resumed without being asked to.
+                # A reply whose required grammar is not closed is resumed automatically.
                 reply = trial.prefill.ask(question, stream=stream, max_tokens=tokens)
                 whole = reply.finish_reason == "stop" and reply.outcome == "resumed" and conforms(reply.text, schema)
-                # Under a grammar the server may tokenise the cut text differently than it wrote it, and continue differently.
+                # With a grammar, the server may tokenise the cut text differently from before, and then continue differently.
                 own = trial.oracle.own_continuation(question, first.text)
                 alike = {uncut.text: "identical", own: "as the server itself"}.get(reply.text, "valid, other text")
                 whole = whole and reply.text.startswith(first.text)
@@ -190,17 +190,17 @@ def documents(trial: Trial) -> None:
 
 
 def judge_asked_document(trial: Trial, name: str, schema: dict, first: Reply, reply: Reply, stream: bool) -> None:
-    """A prompted continuation comes without the grammar that held the beginning to its schema."""
+    """Checks a prompted continuation, which has no grammar that enforces the schema."""
     row = "document, prompt"
     begins = reply.text.startswith(first.text)
     if reply.finish_reason == "length":
         honest = begins and reply.outcome in ("cut", "exhausted")
         trial.expect(row, honest, f"{name}: refused, but not with its true beginning", reply, as_what="refused")
     elif not stream:
-        # A body that was not sent yet may begin differently than its first call did.
+        # A body that was not sent yet may begin differently from the first call.
         trial.expect(row, conforms(reply.text, schema), name, reply, as_what="whole")
     else:
-        # Streamed text cannot be corrected any more, only disclosed.
+        # Streamed text can no longer be corrected, only disclosed.
         disclosed = reply.schema == "invalid" and is_json(reply.text)
         right = begins and (conforms(reply.text, schema) or disclosed)
         trial.expect(row, right, name, reply, as_what="whole, told invalid" if disclosed else "whole")
@@ -223,7 +223,7 @@ def calls(trial: Trial) -> None:
 
 
 def clients_decide(trial: Trial) -> None:
-    """`auto` respects a limit on plain text, `warn` never asks, a client's stop word is an end."""
+    """`auto` respects a limit on plain text, `warn` never requests the rest, and a client's stop sequence ends a reply."""
     question = text_questions()[0]
     trial.direct.warm(question)
     for stream, mode in MODES:
@@ -287,7 +287,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.program:
         gateway.program = lambda: arguments.program.resolve()
-    # SIGTERM, too, must stop the started processes.
+    # SIGTERM must also stop the started processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
     upstream = {"format": "openai"}
@@ -296,7 +296,7 @@ def main() -> int:
             "prefill": {**upstream, "base_url": server.base_url, "prefill": "auto"},
             "prompt": {**upstream, "base_url": server.base_url, "prefill": "never"},
         }
-        # A small model can write without end; its continuation needs no more tokens than the uncut reply may have.
+        # Limit continuations to the tokens of an uncut reply, because a small model can write without end.
         with Gateway(FOLDER / "test", upstreams, {"mode": "auto", "continuation_tokens": UNCUT_TOKENS}) as endmark:
             trial = Trial(server, endmark, arguments.full)
             for subject in arguments.only or SUBJECTS:

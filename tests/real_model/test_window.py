@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A conversation of sixty turns with a real model whose context holds seven of them, through Endmark with a small window.
+"""Holds a conversation of sixty turns with a real model whose context has room for seven, through Endmark with a small window.
 
     cargo build --release --package endmark-cli
     python3 tests/real_model/test_window.py
@@ -34,10 +34,10 @@ import gateway  # noqa: E402
 TURNS = 60
 WINDOW = {"enabled": True, "trigger_tokens": 900, "budget_tokens": 1200, "keep_events": 6}
 REPLY_TOKENS = 24
-# Results that are cleared in place but for the newest ones: what agents' frameworks do by default.
+# The number of newest results that are not cleared, as the frameworks of agents do by default.
 KEPT_RESULTS = 3
 FIRST = "Book these orders one after another. The customer is Quandt-7731, and account 9000 is never touched."
-# A demand that the user states once, in the second turn, and that is never mentioned again.
+# A demand that the user states only once, in the second turn.
 DEMANDED_ONCE = "only from dock-4b19"
 
 
@@ -78,7 +78,7 @@ class Passing(BaseHTTPRequestHandler):
 
 
 def step(number: int) -> list[dict]:
-    """What stands before a turn of the model's: the user's wish, a call, and what came of it."""
+    """Returns the messages before a turn of the model: the user's request, a call, and its result."""
     order = f"ZX-{4400 + number * 7}"
     call = {"id": f"call_{number}", "type": "function", "function": {"name": "get_order", "arguments": json.dumps({"order": order})}}
     found = {"order": order, "amount": number * 17 + 0.5, "shelf": f"sh-{(number * 2654435761) % 65536:04x}", "state": "packed"}
@@ -98,7 +98,7 @@ def cleared(messages: list[dict]) -> list[dict]:
 
 
 def cached(requests: list[list[dict]]) -> tuple[int, int]:
-    """The bytes of all requests, and those that are the same from the beginning as in the request before."""
+    """Returns the bytes of all requests, and the bytes of the prefixes that each shares with the request before."""
     written = [json.dumps(messages).encode() for messages in requests]
     hits = [len(os.path.commonprefix([before, after])) for before, after in zip(written, written[1:])]
     return sum(map(len, written)), sum(hits)
@@ -124,7 +124,7 @@ def main() -> int:
 
 
 def history_tokens(program: Path, requests: list[list[dict]]) -> list[int]:
-    """The tokens of each history, as `endmark compact` counts them."""
+    """Returns the tokens of each history, as `endmark compact` counts them."""
     asked = [{"for": "openai_chat", "trigger_tokens": 1_000_000, "request": messages} for messages in requests]
     done = subprocess.run(
         [str(program), "compact", "--batch"], input="\n".join(map(json.dumps, asked)), stdout=subprocess.PIPE, text=True, check=True
@@ -133,7 +133,7 @@ def history_tokens(program: Path, requests: list[list[dict]]) -> list[int]:
 
 
 def talk(speaker: Speaker, recorder: Recorder, turns: int) -> tuple[list[list[dict]], list[str]]:
-    """All turns: what the client had said before each, and what did not hold."""
+    """Runs all turns. Returns the client's messages before each turn, and the failed checks."""
     messages: list[dict] = []
     whole, failures, demanded_until = [], [], 0
     for number in range(turns):

@@ -1,4 +1,4 @@
-"""The table of cases: the request, the fault, and the result that an application has to get."""
+"""The table of cases: the request, the fault, and the required result."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ PROMPTS = json.loads((REAL_MODEL / "prompts.json").read_text())
 TEXT = "Who was Marie Curie? Answer in one sentence."
 DOCUMENT = PROMPTS["documents"][0]
 CALLS = PROMPTS["calls"]
-# Bounds a model that does not stop: it costs seconds instead of minutes.
+# Limits a model that does not stop, so that it takes seconds instead of minutes.
 MOST_TOKENS = 120
-# Token limit of a cut call, well within its arguments.
+# The token limit of a cut call, which cuts its arguments.
 CUT_CALL_TOKENS = 50
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row. `trouble` is of trouble.py, without the name of the request."""
+    """One row. `trouble` is a fault of trouble.py, without the name of the request."""
 
     name: str
-    # `text`, `document` or `call`: what the reply is to be.
+    # The requested reply: `text`, `document` or `call`.
     kind: str
-    # What must come out through Endmark: `same` as directly, `whole`, `cut`, an `error`, or the connection `gone`.
+    # The required result through Endmark: the `same` as directly, `whole`, `cut`, an `error`, or `gone` (the connection).
     outcome: str
     trouble: str = ""
     max_tokens: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     streams: tuple[bool, ...] = (False, True)
-    # What must come out directly, without Endmark: the reason why it is there.
+    # The required result without Endmark, which is the reason for the case.
     direct: str | None = None
     cancel_after: int | None = None
     timeout: float = 60
-    # The status the library has to report.
+    # The status that the library must report.
     status: int | None = None
     tls: bool = False
-    # Whether the library sends its request compressed.
+    # Whether the library compresses its request.
     compressed: bool = False
 
 
@@ -75,7 +75,7 @@ CASES = [
 ]
 
 
-# The request for a call that this model answers best on this machine: see `choose_call`.
+# The request for a call that works best with this model on this machine: see `choose_call`.
 chosen_call: list[str] = []
 
 
@@ -108,7 +108,7 @@ def user(content: str) -> dict:
 
 
 def chat(kind: str, model: str, max_tokens: int | None) -> dict:
-    """The body of a request in Chat Completions."""
+    """Returns the body of a request in Chat Completions."""
     body: dict = {"model": model, "temperature": 0, "max_tokens": max_tokens or MOST_TOKENS}
     if kind == "text":
         return {**body, "messages": [user(TEXT)]}
@@ -131,7 +131,7 @@ def chat(kind: str, model: str, max_tokens: int | None) -> dict:
 
 
 def responses(kind: str, model: str, max_tokens: int | None) -> dict:
-    """The body of a request in Responses."""
+    """Returns the body of a request in Responses."""
     body: dict = {"model": model, "temperature": 0, "max_output_tokens": max_tokens or MOST_TOKENS}
     if kind == "text":
         return {**body, "input": [user(TEXT)]}
@@ -152,7 +152,7 @@ def responses(kind: str, model: str, max_tokens: int | None) -> dict:
 
 
 def messages(kind: str, model: str, max_tokens: int | None) -> dict:
-    """The body of a request in Messages."""
+    """Returns the body of a request in Messages."""
     body: dict = {"model": model, "temperature": 0, "max_tokens": max_tokens or MOST_TOKENS}
     if kind == "text":
         return {**body, "messages": [user(TEXT)]}
@@ -175,7 +175,7 @@ def messages(kind: str, model: str, max_tokens: int | None) -> dict:
 
 
 def gemini(kind: str, model: str, max_tokens: int | None) -> dict:
-    """What the libraries of Google take."""
+    """Returns the arguments of a request for Google's libraries."""
     config: dict = {"temperature": 0, "maxOutputTokens": max_tokens or MOST_TOKENS}
     if kind == "document":
         config |= {"responseMimeType": "application/json", "responseJsonSchema": DOCUMENT["schema"]}
@@ -189,14 +189,14 @@ def gemini(kind: str, model: str, max_tokens: int | None) -> dict:
 BODIES = {
     "openai_chat": chat, "openai_responses": responses, "anthropic_messages": messages, "gemini": gemini,
 }  # fmt: skip
-# Path that follows the address of the server.
+# The path after the address of the server.
 VERSIONS = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic_messages": "", "gemini": ""}
-# Calls of Gemini come whole or not at all.
+# Gemini sends calls whole or not at all.
 WITHOUT = {"gemini": {"a tool call, cut by its limit", "a tool call in a connection that drops"}}
 
 
 def is_mocked(format: str, kind: str) -> bool:
-    """Whether a mock has to answer: the server with the real model speaks no Gemini, and of schemas only in chat."""
+    """Whether a mock must answer. The real model server does not support Gemini, and supports schemas only in chat."""
     return format == "gemini" or kind == "document" and format != "openai_chat"
 
 

@@ -51,13 +51,13 @@ TURNS = {
 
 
 class Invalid(Exception):
-    """A request that a strict provider refuses, or that carries a cut reply."""
+    """A request that a strict provider rejects, or that contains a cut reply."""
 
 
 @dataclass
 class Conversation:
     kind: str
-    # The harm to the first reply: `limit`, `drop` (of the connection), or nothing.
+    # The fault of the first reply: `limit`, `drop` (of the connection), or an empty string.
     harm: str
     is_compacted: bool = False
     is_harmed: bool = False
@@ -67,7 +67,7 @@ class Conversation:
 
 
 class Model:
-    """The server. Conversations are opened before they are used; the lock is for all of them."""
+    """The server. Conversations must be opened before they are used. The lock protects all of them."""
 
     def __init__(self, cut_share: float = 0.7):
         # The share of the text, or of the last call's arguments, that arrives before the cut.
@@ -149,7 +149,7 @@ class Model:
             request.close_connection = True
 
     def answer(self, path: str, body: dict, conversation: Conversation) -> tuple[list[str], dict | None, bool]:
-        """The events of a stream or the whole body, and whether the connection drops at the end."""
+        """Returns the events of a stream or the whole body, and whether the connection drops at the end."""
         form = next(form for form in FORMATS if form.owns(path))
         turns = TURNS[conversation.kind]
         history = form.history(body, self, conversation)
@@ -199,7 +199,7 @@ def remaining(history: list[dict], turn: Turn) -> str | None:
 
 
 def checked(history: list[dict], turns: list[Turn], conversation: Conversation) -> int:
-    """Returns the step that this request asks for. Raises `Invalid` if the history is invalid or carries a cut reply."""
+    """Returns the step that this request asks for. Raises `Invalid` if the history is invalid or contains a cut reply."""
     step, waiting, names = 0, {}, set()
     for number, turn in enumerate(history):
         if turn["role"] == "tool":
@@ -222,7 +222,7 @@ def checked(history: list[dict], turns: list[Turn], conversation: Conversation) 
     if waiting:
         raise Invalid(f"at the end: {sorted(waiting)} have no results")
     if conversation.is_compacted:
-        # A summary may replace earlier steps: the newest note in the request shows the step.
+        # A summary may replace earlier steps, so the newest note in the request determines the step.
         shown = json.dumps([[turn["text"], turn.get("calls")] for turn in history])
         saved = [int(number) for number in re.findall(r"horses-(\d+)", shown)]
         step = max(saved, default=-10) // 10 + 1
@@ -238,14 +238,14 @@ def sse(event: dict, name: str | None = None) -> str:
 
 
 def plain(content) -> str:
-    """The text of a content that is a string or a list of parts."""
+    """Returns the text of a content, which is a string or a list of parts."""
     if isinstance(content, str) or content is None:
         return content or ""
     return "".join(part if isinstance(part, str) else part.get("text") or "" for part in content)
 
 
 class Format:
-    """How requests are read and replies are written."""
+    """Reads requests and writes replies of one format."""
 
     path = ""
 
@@ -358,7 +358,7 @@ class Responses(Format):
             "id": f"resp_{number}", "object": "response", "created_at": 1, "model": "m", "status": status, "error": None,
             "incomplete_details": details, "output": items, "usage": usage, "store": body.get("store") is not False, "tools": [], "tool_choice": "auto",
             "parallel_tool_calls": True, "instructions": None, "metadata": {}, "temperature": 1, "top_p": 1,
-            # LangChain reads from here whether it has to parse the text.
+            # LangChain reads this field to decide whether to parse the text.
             "text": {"format": {"type": "text"}, **body.get("text", {})},
         }  # fmt: skip
         events: list[dict] = []
@@ -472,7 +472,7 @@ class Gemini(Format):
 
     def reply(self, turn: Turn, end: str, model: Model, *_) -> tuple[dict, list[str]]:
         usage = {"promptTokenCount": USAGE[0], "candidatesTokenCount": USAGE[1], "totalTokenCount": sum(USAGE)}
-        # Calls come whole or not at all.
+        # Gemini sends calls whole or not at all.
         calls = [{"functionCall": {"name": name, "args": value(made)}} for name, made in turn.calls if value(made) is not None]
 
         def chunk(parts: list[dict], finish: str | None = None) -> dict:

@@ -1,4 +1,4 @@
-"""The libraries, installed, and one process for each that does as an application does."""
+"""Installs the libraries, and runs one process for each that behaves like an application."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Sdk:
     name: str
     format: str
     program: tuple[str, ...]
-    # Its words for how a reply ended.
+    # Its stop reasons, by the way in which a reply ended.
     finishes: dict[str, str]
-    # The rows that it cannot do.
+    # The rows that the library does not support.
     without: tuple[str, ...] = ()
-    # Whether only scripts/full tries it: it takes a minute to build, or another test covers its framework.
+    # Whether only scripts/full includes it, because it takes a minute to build or another test covers its framework.
     is_left_to_full: bool = False
 
 
@@ -67,7 +67,7 @@ SDKS = [
     Sdk("@google/genai (npm)", "gemini", node("google_genai.mjs"), GEMINI_WORDS),
     Sdk(
         "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS,
-        # It is built without TLS, has no place where a request could be compressed, and asks again by itself.
+        # This library is built without TLS, cannot compress requests, and retries by itself.
         ("compressed both ways, cut by its limit", "over TLS, cut by its limit", "a reply that is lost"),
         is_left_to_full=True,
     ),
@@ -75,7 +75,7 @@ SDKS = [
 
 
 def versions() -> dict[str, str]:
-    """By the names of the libraries, as they are pinned."""
+    """Returns the pinned versions by the names of the libraries."""
     found = {}
     for sdk in SDKS:
         package, _, where = sdk.name.partition(" (")
@@ -89,7 +89,7 @@ def versions() -> dict[str, str]:
 
 
 def install(chosen: list[Sdk]) -> None:
-    """Sets them up in one folder that can be deleted at any time, or finds them there."""
+    """Installs the libraries in one folder, unless they are installed already. The folder can be deleted at any time."""
     requirements, package = HERE / "requirements.txt", HERE / "package.json"
 
     def fill(place: Path) -> None:
@@ -108,12 +108,12 @@ def install(chosen: list[Sdk]) -> None:
 
 
 class Library:
-    """A running adapter: asked in lines, answering in lines."""
+    """A running adapter, which reads requests and writes answers as lines."""
 
     def __init__(self, sdk: Sdk, certificate: Path, folder: Path = FOLDER):
         self.sdk = sdk
         self.log = folder / f"{Path(sdk.program[-1]).stem}.log"
-        # A proxy and keys of the outside world have no business here.
+        # The adapter must not use a configured proxy or real keys.
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self.environment = {
             **kept, "NO_PROXY": "127.0.0.1,localhost", "SSL_CERT_FILE": str(certificate),
@@ -134,7 +134,7 @@ class Library:
         self.errors.close()
 
     def ask(self, case: dict) -> dict:
-        # A library that hangs is a result, too.
+        # A library that hangs is a valid result.
         alarm = threading.Timer(PATIENCE_SECONDS, self.process.kill)
         alarm.start()
         try:

@@ -1,4 +1,4 @@
-"""Endmark for the matrix, plain and over TLS, in front of a server that lets replies go wrong."""
+"""Runs Endmark for the matrix, with and without TLS, in front of a server that injects faults."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from model_server import SetUpError, last_lines  # noqa: E402
 REPOSITORY = gateway.REPOSITORY
 TLS = REPOSITORY / "crates" / "endmark-cli" / "tests" / "tls"
 CERTIFICATE = TLS / "first.pem"
-# A refusal is not tried again for long.
+# Retry refusals only for a short time.
 TABLES = {"retry": {"max_retries": 1}}
 
 
 class Gateway(gateway.Gateway):
-    """`endmark serve` with more of a configuration than upstreams."""
+    """`endmark serve` with more configuration than upstreams."""
 
     def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], tls: bool = False, **tables: dict):
-        # A model that runs on behind a cut costs seconds and no minutes.
+        # Limit a model that continues after a cut, so that it takes seconds instead of minutes.
         super().__init__(folder, upstreams, {"mode": "auto", "continuation_tokens": 120})
         self.tables |= {**TABLES, **tables}
         self.tls = tls

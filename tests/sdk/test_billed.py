@@ -33,13 +33,13 @@ import scripted  # noqa: E402
 from model_server import SetUpError  # noqa: E402
 from servers import REPOSITORY, Gateway  # noqa: E402
 
-# Dollars per million tokens, so that most calls have a part of a nano-dollar to be rounded.
+# Dollars per million tokens, chosen so that most costs must be rounded to a nano-dollar.
 PRICES = {"input": 0.1234567, "cached_input": 0.0123456, "output": 2.7182818}
-# The same in millionths of nano-dollars per token.
+# The same prices in millionths of nano-dollars per token.
 INPUT, CACHED, OUTPUT = 123_456_700, 12_345_600, 2_718_281_800
 TEXT = " ".join([scripted.TEXT, scripted.note(1, 4)[1], scripted.FINAL])
-# Prose, data and code, as in an agent's request. The upstream counts by o200k_base, so the models are named for it: for models of unknown
-# vocabulary an estimate is 15 % higher on purpose.
+# Prose, data and code, as in an agent's request. The upstream counts with o200k_base, so the model names must imply it. Estimates for
+# unknown vocabularies are deliberately 15 % higher.
 PROMPT = f"Write about horses and about Marie Curie. {scripted.TEXT}\n{scripted.DOCUMENT}\n" + Path(scripted.__file__).read_text()[2000:5000]
 MOST_DEVIATION = 0.2
 THREADS = 16
@@ -73,7 +73,7 @@ def chat_usage(b: Bill) -> dict:
 
 
 def xai_usage(b: Bill) -> dict:
-    """Counts reasoning beside the completion."""
+    """Counts reasoning separately from the completion."""
     return {**chat_usage(b), "completion_tokens": b.completion - b.reasoning}
 
 
@@ -106,7 +106,7 @@ def gemini_usage(b: Bill) -> dict:
 
 
 def in_choice(events: list[dict]) -> list[dict]:
-    """Moves the count into the last choice, as Moonshot does."""
+    """Moves the usage into the last choice, as Moonshot does."""
     *before, last, count = events
     last["choices"][0]["usage"] = count["usage"]
     return [*before, last]
@@ -140,7 +140,7 @@ class Way:
     form: object
     usage: object
     edit: object = None
-    # The figures that are not reported: `prompt`, `completion`.
+    # The figures that the vendor does not report: `prompt`, `completion`.
     estimated: tuple[str, ...] = ()
     has_writes: bool = False
     has_reasoning: bool = True
@@ -174,7 +174,7 @@ PATHS = {
 
 
 def counted(value: object, usage: dict) -> object:
-    """Returns the reply with this count instead of each of its counts."""
+    """Returns the reply with each of its usage fields replaced by this usage."""
     if isinstance(value, dict):
         names = ("usage", "usageMetadata")
         return {key: usage if key in names and item else counted(item, usage) for key, item in value.items()}
@@ -202,7 +202,7 @@ class Vendor(scripted.Model):
         with self.lock:
             made = bill(next(self.numbers), way)
             if way.estimated:
-                # Unreported figures are billed by the text.
+                # Figures that are not reported are billed by the text.
                 fields = {name: self.tokens[name] for name in way.estimated}
                 made = Bill(**{**vars(made), "cached": 0, "written": 0, **fields})
             self.bills[name].append(made)
@@ -240,7 +240,7 @@ def found_in(value: object, names: tuple[str, ...]) -> list:
 
 
 def ask(port: int, number: int, vendor: Vendor) -> str:
-    """Sends one request. Returns what is wrong with the count and the cost that its reply reports."""
+    """Sends one request. Returns the problems with the usage and the cost in its reply."""
     way = WAYS[number % len(WAYS)]
     stream = way.edit is not None or number // len(WAYS) % 2 == 0
     model = f"gpt-4o-billed-{way.name}"
@@ -259,7 +259,7 @@ def ask(port: int, number: int, vendor: Vendor) -> str:
         return f"{way.name}: status {answer.status}: {text[:300]}"
     if not way.is_cut:
         return ""
-    # The reply is made of several calls, and reports their sum.
+    # The reply consists of several calls, and reports their sum.
     lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {")] if stream else [text]
     values = [json.loads(line) for line in lines]
     bills = vendor.by_request[number]
@@ -280,7 +280,7 @@ def dollars(millionths: int) -> str:
 
 
 def problems(way: Way, bills: list[Bill], row: dict) -> list[str]:
-    """Returns what is wrong with the ledger's sum of one way."""
+    """Returns the problems with the ledger's sum for one way of reporting."""
     found = []
     fields = {"prompt": "prompt_tokens", "cached": "cached_tokens", "written": "cache_write_tokens"}
     fields |= {"completion": "completion_tokens", "reasoning": "reasoning_tokens"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A tool's result of 2 MB, of which one row reports an error, sent by the official libraries through `endmark serve`.
+"""Sends a tool result of 2 MB with one error row through `endmark serve`, with the official libraries.
 
     cargo build --release --package endmark-cli
     python3 tests/sdk/test_capped.py [--program target/debug/endmark]
@@ -26,7 +26,7 @@ from servers import Gateway, gateway
 ROWS = 13_000
 ERROR_ROW, LEFT_OUT_ROW = 6_500, 3_000
 ERROR = "payment 4711 was not booked"
-# The least that the tool's result shrinks to is a tenth: 200,000 characters of 2 MB.
+# The tool result must shrink to at most a tenth: 200,000 characters of 2 MB.
 MOST_BYTES = 300_000
 TOOL = "list_payments"
 
@@ -73,7 +73,7 @@ def said(path: str, text: str | None, arguments: str) -> dict:
 
 
 class Model(BaseHTTPRequestHandler):
-    """Looks for the omitted row wherever a marker names a handle, and then replies with what it found."""
+    """Reads the omitted row with the handle in a marker, and replies with the row."""
 
     bodies: list[bytes] = []
 

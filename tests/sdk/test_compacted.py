@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compacted conversations as the official libraries type them: what was a message of the provider's stays one.
+"""Checks with the types of the official libraries that compacted messages stay valid messages of the provider.
 
     cargo build --package endmark-wire --example histories
     python3 tests/sdk/test_compacted.py --program target/debug/endmark --histories target/debug/examples/histories
@@ -23,13 +23,13 @@ from pathlib import Path
 import sdks
 
 FIELDS = {"openai_chat": "messages", "openai_responses": "input", "anthropic_messages": "messages", "gemini": "contents"}
-# Small enough that most conversations are compacted, each in its own way.
+# Small enough that most conversations are compacted, each in a different way.
 POLICIES = (
     {"mode": "window", "trigger_tokens": 400, "budget_tokens": 600, "keep": 6},
     {"mode": "emergency", "trigger_tokens": 400, "budget_tokens": 250},
     {"keep_share": 0.3},
 )
-# One for each thing that compaction has to keep: the call of a result, a role, the kind of a part.
+# One conversation for each property that compaction must keep: the call of a result, a role, the kind of a part.
 BROKEN = {
     "openai_chat": [
         {"role": "tool", "content": "no call"},
@@ -55,7 +55,7 @@ BROKEN = {
 
 
 def kinds() -> dict[str, typing.Callable[[dict], object]]:
-    """By format, what reads a message as the library's own types have it, or raises."""
+    """Returns for each format a function that parses a message with the library's own types, or raises."""
     # pydantic validates a list at once, but an Iterable only when it is iterated.
     typing.Iterable = typing.List
     from anthropic.types import MessageParam

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Frameworks of others as clients of the gateway, in front of a scripted model that cuts what it answers.
+"""Tests third-party frameworks as clients of the gateway, with a scripted model that cuts its replies.
 
     cargo build --release --package endmark-cli
     python3 tests/sdk/test_frameworks.py [--program target/debug/endmark] [--only NAME]
@@ -43,7 +43,7 @@ NODE_22 = str(NODE_FOLDER / "node_modules" / ".bin" / "node")
 
 @dataclass(frozen=True)
 class Case:
-    """One column: the `kind` of conversation, and the harm to its first reply."""
+    """One column: the `kind` of conversation, and the fault of its first reply."""
 
     name: str
     kind: str
@@ -94,7 +94,7 @@ PACKAGES = {
     "pydantic-ai": ("pydantic-ai-slim", "requirements.txt"), "LiteLLM": ("litellm", "requirements.txt"),
     "Google ADK": ("google-adk", "requirements.txt"),
 }  # fmt: skip
-# Long enough that a conversation is condensed though its calls are references.
+# Long enough that a conversation is condensed although it only refers to its calls.
 RESULT = "saved and checked against the list of all horses " * 30
 # Frameworks derive a model's abilities from its name.
 MODELS = {"openai": "gpt-4.1", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
@@ -141,8 +141,8 @@ class Trial:
 
     def problems(self, case: Case, stream: bool) -> list[str]:
         upstream = self.library.sdk.format
-        # A call of Gemini comes whole or not at all: Endmark only knows that another call may be missing. A framework learns
-        # this only from an error.
+        # Gemini sends a call whole or not at all, so Endmark only knows that another call may be missing. Frameworks can
+        # detect this only from an error.
         is_hidden = upstream == "gemini" and case.kind == "calls" and bool(case.harm)
         endmark = self.served["window" if case.is_compacted else "strict" if is_hidden else "plain"]
         answer, conversation = self.ask(case, stream, f"{endmark.origin}/u/{upstream}")
@@ -166,7 +166,7 @@ class Trial:
 
 
 def brief(answer: dict) -> str:
-    """Shortens an answer: calls are shown by their paths."""
+    """Shortens an answer. Calls are shown by their paths."""
     calls = [arguments.get("path") for _, arguments in answer.get("calls", [])]
     return json.dumps({**answer, "calls": calls} if calls else answer)[:600]
 

@@ -36,7 +36,7 @@ NAMES = itertools.count(1)
 
 
 class Mock(mocks.Process):
-    """aimock, for the format that no server with a model at hand speaks."""
+    """aimock, for the format that the real model server does not support."""
 
     def __init__(self):
         program = mocks.FOLDER / "node_modules" / ".bin" / "llmock"
@@ -50,7 +50,7 @@ class Ways:
     def __init__(self, model: Trouble, mock: Trouble, plain: Gateway, secured: Gateway, impatient: Gateway, witness: Witness):
         self.model, self.mock = model, mock
         self.plain, self.secured, self.impatient = plain, secured, impatient
-        # Before the plain one, for replies whose bytes are compared.
+        # In front of the plain gateway, for replies whose bytes are compared.
         self.witness = witness
 
     def trouble(self, format: str, case: Case) -> Trouble:
@@ -68,7 +68,7 @@ class Ways:
 
 
 class Row:
-    """Result of one case with one library, streamed or not."""
+    """The result of one case with one library, streamed or not."""
 
     def __init__(self, library: Library, ways: Ways, model: str, oracle: dict):
         self.library, self.ways, self.model, self.oracle = library, ways, model, oracle
@@ -93,7 +93,7 @@ class Row:
                 if direct.get("error") or direct["finish"] == self.sdk.finishes["limit"]:
                     return [f"directly: {brief(direct)}"], alone
                 self.oracle[case.kind, stream] = direct
-            # Whatever a server says of a cut reply: some say that it is completed.
+            # Ignore the stop reason of a cut reply, because some servers report `completed`.
             if case.direct in ("cut", "broken") and not self.is_broken(case, direct, stream):
                 return [f"directly it is not {case.direct}: {brief(direct)}"], alone
         if (case.kind, stream) not in self.oracle:
@@ -135,11 +135,11 @@ class Row:
             yield f"not the same bytes:\n{trouble.body(name)}\nand through Endmark\n{self.ways.witness.body(name)}"
         if case.outcome == "same" and answer["whole"] != direct["whole"]:
             yield f"not the same: {answer['whole']}, directly {direct['whole']}"
-        # A wanted cut passes unchanged, but never with a server's finish reason for a whole reply.
+        # An expected cut passes unchanged, but never with the finish reason of a whole reply.
         if case.outcome == "cut" and (answer["text"], answer["finish"]) != (direct["text"], words["limit"]):
             yield f"not the cut reply: {brief(answer)}"
         if case.outcome in ("same", "whole"):
-            # A reply that is the same as directly ends as that does, whatever a server calls it.
+            # A reply that equals the direct one must also have its finish reason.
             if case.outcome == "whole" and answer["finish"] != words["call" if case.kind == "call" else "whole"]:
                 yield f"it does not end as a whole reply: {brief(answer)}"
             if not is_more(answer, direct):
@@ -151,7 +151,7 @@ class Row:
 
 
 def is_more(answer: dict, direct: dict | None) -> bool:
-    """Whether it begins with what came directly, where the library gave that out; a cut call has no value to compare."""
+    """Whether the answer begins with the direct one, if the library returned that. A cut call has no comparable value."""
     came = (direct or {}).get("text") or ""
     return answer["text"].startswith(came)
 
@@ -193,7 +193,7 @@ def tried(sdk: Sdk, ways: Ways, model: str) -> tuple[dict, dict]:
 
 
 def matrix(results: dict[Sdk, tuple[dict, dict]]) -> dict[str, str]:
-    """What came of it, as a table in Markdown for each format: whole replies first, streams second."""
+    """Returns a Markdown table of the results for each format. In each cell, whole replies precede streams."""
     pinned, tables = versions(), {}
     for format in BODIES:
         tried = {sdk: result for sdk, result in results.items() if sdk.format == format}
@@ -246,13 +246,13 @@ def main() -> int:
         folder = FOLDER / f"gateways-{os.getpid()}"
         results = {}
         with (
-            # The same prompt computed cold and from the cache can differ in the last bits, and with them a word: where it is
-            # asked the same twice, that counts.
+            # The results of a cold and a cached prompt can differ in the last bits, and therefore in a word. This matters if
+            # the same request is sent twice.
             ModelServer(installation, FOLDER, caches_prompts=not given.all) as model,
             Mock() as mock,
-            # At temperature zero a model repeats its reply, so each request is sent once, except for the long figures.
+            # At temperature 0 a model repeats its reply, so each request is sent only once, except in scripts/full.
             Trouble(model.origin, remembers=not given.all) as trouble,
-            # What the libraries of Google ask for is one version further than what the mock answers.
+            # Google's libraries request a newer API version than the mock supports.
             Trouble(mock.origin, ("/v1/models/", "/v1beta/models/")) as mocked,
         ):
             choose_call(model.origin, MODEL_NAME)
@@ -267,7 +267,7 @@ def main() -> int:
             with (
                 Gateway(folder / "plain", upstreams) as plain,
                 Gateway(folder / "tls", upstreams, tls=True) as secured,
-                # A hopeless wait is given up while the library still waits.
+                # The gateway gives up a hopeless wait before the library does.
                 Gateway(folder / "impatient", upstreams, limits={"idle_seconds": 3, "reconnect_seconds": 2}) as impatient,
                 Witness(plain.origin) as witness,
             ):

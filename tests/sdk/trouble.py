@@ -1,17 +1,17 @@
-"""A server between Endmark and a real one that lets one reply go wrong, in any format, and tells how it was taken.
+"""A proxy between Endmark and a real server. It injects a fault into one reply of any format, and records the reaction.
 
-The header `x-trouble: KIND:AMOUNT:NAME` of a request says what: of the requests with one NAME the first is harmed, so that
-what is asked for in its place comes unharmed; statuses and `gzip` are for all of them.
+The header `x-trouble: KIND:AMOUNT:NAME` of a request selects the fault. It applies only to the first request with this NAME, so
+that retries and continuations succeed. Statuses and `gzip` apply to all requests.
 
     drop    after AMOUNT events (of a reply that is not streamed: bytes) the connection is cut
-    end     the same, but the body ends in order
+    end     the same, but the body ends regularly
     dead    the same as `drop`, and every further request is refused with 503
-    stall   nothing more comes, and the connection stays open
-    slow    every event comes AMOUNT milliseconds late
+    stall   nothing more arrives, and the connection stays open
+    slow    every event is AMOUNT milliseconds late
     status  the status AMOUNT, and an error in the provider's shape
-    gzip    the reply is compressed, though nobody asked for it
+    gzip    the reply is compressed although the client did not request it
 
-A request that is compressed is decompressed on its way to the server behind.
+A compressed request is decompressed on its way to the real server.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
 
-# Upper limit of every wait in the tests.
+# The upper limit of every wait in the tests, in seconds.
 PATIENCE_SECONDS = 60
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host"}
-# Headers for this server only; they are not passed on.
+# Headers only for this server. They are not passed on.
 OWN = {"x-trouble", "accept-encoding"}
 # The first two bytes of gzip data.
 GZIP = b"\x1f\x8b"
 
 
 def same(body: bytes) -> str:
-    """What is the same in the bodies of the same request: each library has an order of its own for its fields."""
+    """Returns a form of the body that is the same for equal requests, because each library orders the fields differently."""
     try:
         return json.dumps(json.loads(body), sort_keys=True)
     except ValueError:
@@ -53,14 +53,14 @@ class Gone(Exception):
 
 
 class Trouble:
-    """The server, on its own port, in front of the server at `origin`."""
+    """The proxy, on its own port, in front of the server at `origin`."""
 
     def __init__(self, origin: str, paths: tuple[str, str] = ("", ""), remembers: bool = False):
         self.target = origin.removeprefix("http://")
-        # Whether the server is asked the same only once: it would say the same again.
+        # Whether equal requests are sent to the server only once, because it would repeat its reply.
         self.remembers = remembers
         self.remembered: dict[tuple[str, str] | None, tuple[int, list[tuple[str, str]], list[bytes]]] = {}
-        # What paths begin with, and what the server has in its place.
+        # The prefix of paths, and the prefix that the server has instead.
         self.paths = paths
         self.lock = threading.Lock()
         self.asked: dict[str, int] = {}
@@ -110,7 +110,7 @@ class Trouble:
             return name in self.compressed
 
     def body(self, name: str) -> bytes | None:
-        """What was passed on to the request of this name, as far as it came."""
+        """Returns the bytes that were passed on for the request of this name."""
         with self.lock:
             return self.passed.get(name)
 
@@ -172,7 +172,7 @@ class Trouble:
             server.close()
 
     def kept_back(self) -> set[str]:
-        """Returns the request headers that are for this server alone."""
+        """Returns the request headers that are only for this server."""
         return OWN
 
     @staticmethod
@@ -213,7 +213,7 @@ class Trouble:
                 self.wait(request, amount / 1000)
             data = packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH) if packer else part
             body += part
-            # Before it is sent: who has read the last event may ask at once what was passed on.
+            # Record the part before it is sent, because a test may read the record right after the last event.
             with self.lock:
                 self.passed[name] = body
             self.chunk(request, data)
@@ -224,7 +224,7 @@ class Trouble:
 
     @staticmethod
     def parts(answer: http.client.HTTPResponse, kept: list[bytes]) -> Iterator[bytes]:
-        """The events of a stream, or small pieces of a body; they are kept, too."""
+        """Yields the events of a stream, or small pieces of a body, and records them."""
         if "event-stream" not in (answer.getheader("content-type") or ""):
             body = answer.read()
             kept += [body[at : at + 40] for at in range(0, len(body), 40)]
@@ -258,14 +258,14 @@ class Trouble:
 
     @staticmethod
     def wait(request: BaseHTTPRequestHandler, seconds: float) -> None:
-        """Waits; an error if the client goes away meanwhile."""
+        """Waits. Raises an error if the client closes the connection in the meantime."""
         readable, _, _ = select.select([request.connection], [], [], seconds)
         if readable and not request.connection.recv(1, socket.MSG_PEEK):
             raise Gone
 
 
 class Witness(Trouble):
-    """The same before Endmark itself: it does no harm, and knows every byte that a library gets."""
+    """The same proxy in front of Endmark itself, without faults. It records every byte that a library gets."""
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("content-length") or 0))

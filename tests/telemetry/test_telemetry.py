@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Traces and metrics of the gateway, read by OpenTelemetry's own definition of what a collector receives and by the parser
+"""Tests the gateway's traces and metrics with OpenTelemetry's own protocol definitions and with the parser
 of Prometheus' own library.
 
     python3 tests/telemetry/test_telemetry.py
@@ -36,7 +36,7 @@ PYTHON = FOLDER / "venv" / "bin" / "python"
 
 
 def install() -> None:
-    """Sets the package up in one folder that can be deleted at any time, or finds it there."""
+    """Installs the package in one folder, unless it is installed already. The folder can be deleted at any time."""
     requirements = HERE / "requirements.txt"
     fill = lambda place: run([*new_environment(place / "venv"), "-r", str(requirements)])  # noqa: E731
     installed(FOLDER, requirements.read_bytes(), fill)
@@ -109,7 +109,7 @@ class Upstream(Handler):
 
 
 class Collector(Handler):
-    """Receives spans as any collector does."""
+    """Receives spans like any collector."""
 
     requests: list[tuple[dict[str, str], bytes]] = []
 
@@ -125,7 +125,7 @@ def serve(handler: type[Handler]) -> ThreadingHTTPServer:
 
 
 class Gateway:
-    """`endmark serve` with these variables; it has sent all spans when it stops."""
+    """`endmark serve` with these environment variables. All spans are sent before it stops."""
 
     def __init__(self, program: Path, upstream: int, environment: dict[str, str]):
         self.port, self.folder = free_port(), tempfile.TemporaryDirectory(prefix="endmark-telemetry-")
@@ -237,7 +237,7 @@ def check_spans(request_id: str) -> None:
 
 
 def check_metrics(families: dict[str, list]) -> None:
-    """Checks two calls of one model and a refused one, by the names and labels of the conventions."""
+    """Checks the metrics of two calls of one model and of a refused call, with the names and labels of the conventions."""
     of = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "openai"}
 
     def found(family: str, suffix: str, **labels: str) -> float | None:
@@ -287,7 +287,7 @@ def main() -> None:
         status, headers, body = gateway.ask("gpt-4o")
         assert status == 200 and json.loads(body)["choices"][0]["message"]["content"] == TEXT, body
         assert gateway.ask("refused")[0] == 401
-        # Checked while it serves: traces must not arrive only at shutdown.
+        # Checked while the gateway runs, because traces must not arrive only at shutdown.
         wait_for(30, lambda: len(received()) >= 5)
         families = gateway.metrics()
     check_spans(headers["x-endmark-request"])

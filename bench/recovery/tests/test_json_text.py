@@ -1,4 +1,4 @@
-"""JSON as text."""
+"""Checks the functions for JSON as text."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from json_text import LAYOUTS, escaped, laid_out, minified, settled, tokens_of, 
 
 
 class Settled(unittest.TestCase):
-    def test_stands_where_no_token_before_it_can_change(self) -> None:
+    def test_the_index_is_after_the_last_final_token(self) -> None:
         for text, index, inside in [
             ('{"a": [1, 2', 10, "number"),
             ('{"a": [1, 2 ', 12, ""),
@@ -27,7 +27,7 @@ class Settled(unittest.TestCase):
                 found = settled(text)
                 self.assertEqual((found.index, found.inside), (index, inside))
 
-    def test_knows_what_is_open(self) -> None:
+    def test_open_brackets_and_strings_are_found(self) -> None:
         found = settled('[{"a": {"b": []}}, {"c": "de')
         self.assertEqual(found.open, [0, 19])
         self.assertEqual(found.string_start, 25)
@@ -40,16 +40,16 @@ class Values(unittest.TestCase):
         self.assertNotEqual(value_of("12345678901234567890123"), value_of("12345678901234567890124"))
         self.assertNotEqual(value_of("1"), value_of('"1"'))
 
-    def test_every_member_counts(self) -> None:
+    def test_duplicate_members_are_compared(self) -> None:
         self.assertNotEqual(value_of('{"a": 1, "a": 2}'), value_of('{"a": 2}'))
 
-    def test_only_whole_texts_have_one(self) -> None:
+    def test_only_whole_texts_have_a_value(self) -> None:
         for text in ["", "[1", "[1] x", "NaN", '{"a": "\n"}', "[1] [2]"]:
             with self.subTest(text), self.assertRaises(ValueError):
                 value_of(text)
         self.assertEqual(len(values_of("[1]\n[2] [3]")), 3)
 
-    def test_nesting_without_end_is_an_error_and_not_a_crash(self) -> None:
+    def test_deep_nesting_is_an_error_and_not_a_crash(self) -> None:
         with self.assertRaises(ValueError):
             value_of("[" * 200_000 + "]" * 200_000)
 
@@ -57,7 +57,7 @@ class Values(unittest.TestCase):
 class Layouts(unittest.TestCase):
     TEXT = '{"a": [1, {"b": "x, {y}"}, []], "c": {}}'
 
-    def test_keep_the_value_and_say_where_tokens_went(self) -> None:
+    def test_layouts_keep_the_value_and_return_the_new_offsets(self) -> None:
         tokens = [token for _, token in tokens_of(self.TEXT)]
         for layout in LAYOUTS:
             with self.subTest(layout):
@@ -66,11 +66,11 @@ class Layouts(unittest.TestCase):
                 for start, token in zip(starts, tokens, strict=True):
                     self.assertTrue(text.startswith(token, start))
 
-    def test_minified_keeps_a_cut_string(self) -> None:
+    def test_minifying_keeps_a_cut_string(self) -> None:
         self.assertEqual(minified('[ 1 , "a b'), '[1,"a b')
 
 
 class Escapes(unittest.TestCase):
-    def test_are_switched_both_ways(self) -> None:
+    def test_letters_are_escaped_and_unescaped(self) -> None:
         self.assertEqual(unescaped(r"\u00e9 \ud83d\ude00 \n \\u00e9 \u0007 \ud83d"), r"é 😀 \n \\u00e9 \u0007 \ud83d")
         self.assertEqual(escaped("é 😀 a"), r"\u00e9 \ud83d\ude00 a")

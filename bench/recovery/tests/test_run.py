@@ -1,4 +1,4 @@
-"""The whole way: a command is run, its answers are scored, the gate opens and closes."""
+"""Checks a complete run: a command is run, its answers are scored, and the gate passes or fails."""
 
 import json
 import subprocess
@@ -16,12 +16,12 @@ SMALL = ["--invented", "--largest", "800"]
 
 
 def program(code: str) -> str:
-    """A stitcher in one line of Python."""
+    """Returns the command of a stitcher with this Python code."""
     return f"{sys.executable} -c '{code}'"
 
 
 class Answers(unittest.TestCase):
-    def test_a_command_may_answer_at_the_very_end(self) -> None:
+    def test_a_command_may_answer_after_reading_all_cases(self) -> None:
         code = "import sys, json; [print(json.dumps({\"id\": json.loads(line)[\"id\"]})) for line in list(sys.stdin)]"
         made = list(cases(1, 80, None, Wanted(largest=20_000)))
         found = list(answers(program(code), made))
@@ -34,7 +34,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(len(found), 40)
         self.assertEqual([answer for _, answer in found], [{}] + [None] * 39)
 
-    def test_what_is_no_answer_is_none(self) -> None:
+    def test_an_invalid_answer_counts_as_missing(self) -> None:
         made = list(cases(1, 3, None, Wanted(largest=400)))
         found = list(answers(program("print(\"nonsense\"); print(\"[1]\"); print(\"{}\")"), made))
         self.assertEqual([answer for _, answer in found], [None, None, {}])
@@ -44,7 +44,7 @@ class Run(unittest.TestCase):
     def run_it(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, str(RUN), *arguments], capture_output=True, text=True, check=False)
 
-    def test_a_stitcher_that_knows_the_truth_passes_and_one_that_joins_blindly_does_not(self) -> None:
+    def test_the_gate_passes_a_perfect_stitcher_and_fails_plain_concatenation(self) -> None:
         with TemporaryDirectory() as folder:
             file = Path(folder, "cases.jsonl")
             self.assertEqual(self.run_it("--write", str(file), "--cases", "150", *SMALL).returncode, 0)
@@ -78,7 +78,7 @@ class Run(unittest.TestCase):
             )
             self.assertEqual(low.returncode, 0, low.stderr)
 
-    def test_tables_can_be_put_into_a_page(self) -> None:
+    def test_tables_can_be_written_into_a_page(self) -> None:
         with TemporaryDirectory() as folder:
             page = Path(folder, "page.md")
             page.write_text("before\n<!-- tables -->\nold\n<!-- end of tables -->\nafter\n")
@@ -96,21 +96,21 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| plain concatenation", done.stdout)
 
-    def test_a_wrong_command_line_is_said_to_be_wrong(self) -> None:
+    def test_a_wrong_command_line_is_reported(self) -> None:
         for arguments in (["--gate"], ["--style", "nonsense"], ["--read", "/nowhere.jsonl"], ["--sources", "/nowhere"]):
             with self.subTest(arguments):
                 done = self.run_it(*arguments)
                 self.assertEqual(done.returncode, 2)
                 self.assertNotIn("Traceback", done.stderr)
 
-    def test_a_command_that_does_not_exist_is_said_to_be_missing(self) -> None:
+    def test_a_missing_command_is_reported(self) -> None:
         done = self.run_it("--command", "/nowhere/stitcher", "--cases", "3", *SMALL)
         self.assertEqual(done.returncode, 2)
         self.assertNotIn("Traceback", done.stderr)
 
 
 class Peers(unittest.TestCase):
-    def test_each_does_what_it_is_known_for(self) -> None:
+    def test_each_peer_joins_as_published(self) -> None:
         self.assertEqual(peers.plain("ab", "bc"), "abbc")
         self.assertEqual(peers.new_line("ab", " bc "), "ab\nbc")
         self.assertEqual(peers.trimmed_overlap("ab", "bc"), "abc")
@@ -118,6 +118,6 @@ class Peers(unittest.TestCase):
         self.assertEqual(peers.anchored_overlap("a lantern", "lantern lit"), "a lantern lit")
         self.assertEqual(peers.anchored_overlap("| a | b |\n| c | d |\n| e", "| c | d |\n| e | f |"), "| a | b |\n| c | d |\n| e | f |")
 
-    def test_a_grammar_makes_them_honest(self) -> None:
+    def test_a_join_that_violates_the_grammar_is_an_error(self) -> None:
         self.assertEqual(peers.answer(peers.plain, ["[1", "x]"], "json")["outcome"], "error")
         self.assertEqual(peers.answer(peers.plain, ["[1", ", 2]"], "json")["outcome"], "whole")

@@ -1,4 +1,4 @@
-"""The scorer: it can fail, and it can be satisfied."""
+"""Checks that the scorer can fail and can pass."""
 
 import unittest
 
@@ -19,34 +19,34 @@ class Judged(unittest.TestCase):
     def mark(self, a_case: Case, answer: object) -> Mark:
         return judged(a_case, answer).mark  # type: ignore[arg-type]
 
-    def test_whole_and_right_is_exact(self) -> None:
+    def test_a_right_whole_answer_is_exact(self) -> None:
         self.assertIs(self.mark(case(), whole("[1, 2]")), Mark.EXACT)
 
-    def test_json_counts_by_its_value(self) -> None:
+    def test_json_is_compared_by_value(self) -> None:
         self.assertIs(self.mark(case(), whole("[ 1,\n2.0 ]")), Mark.EXACT)
         self.assertIs(self.mark(case(), whole("[1, 3]")), Mark.WRONG)
         self.assertIs(self.mark(case(), whole("[1, 2")), Mark.WRONG)
 
-    def test_text_counts_by_its_letters(self) -> None:
+    def test_text_is_compared_by_character(self) -> None:
         self.assertIs(self.mark(case("a b", "text"), whole("a b")), Mark.EXACT)
         self.assertIs(self.mark(case("a b", "text"), whole("a  b")), Mark.WRONG)
         self.assertIs(self.mark(case("a b\n", "text", accept=["a b"]), whole("a b")), Mark.EXACT)
 
-    def test_whole_where_nothing_was_meant_is_wrong(self) -> None:
+    def test_a_whole_answer_without_an_intended_text_is_wrong(self) -> None:
         self.assertIs(self.mark(case(None), whole("[1, 2]")), Mark.WRONG)
 
-    def test_doubt_is_honest(self) -> None:
+    def test_an_ambiguous_answer_is_honest(self) -> None:
         for answer in ({"outcome": "ambiguous", "text": "[1, 2]"}, {"outcome": "error"}, None, {}, {"outcome": 7}):
             self.assertIs(self.mark(case(), answer), Mark.HONEST)
         self.assertTrue(judged(case(), {"outcome": "ambiguous", "text": "[1, 2]"}).best_right)
 
-    def test_odd_answers_do_no_harm(self) -> None:
+    def test_invalid_answers_are_handled(self) -> None:
         for answer in ({"outcome": "whole"}, {"outcome": "whole", "text": 5, "seams": "x"}):
             self.assertIs(self.mark(case(), answer), Mark.WRONG)
 
 
 class Summed(unittest.TestCase):
-    def test_bars_are_missed_and_reached(self) -> None:
+    def test_bars_can_be_missed_and_met(self) -> None:
         good = Score("good")
         for _ in range(100):
             good.add(case(), whole("[1, 2]"))
@@ -64,13 +64,13 @@ class Summed(unittest.TestCase):
             refusing.add(case(asked="unknown"), {"outcome": "error"})
         self.assertEqual(len(Bars().missed(refusing)), 2)
 
-    def test_blind_cases_are_outside_the_gate(self) -> None:
+    def test_misleading_cases_do_not_count_for_the_gate(self) -> None:
         score = Score("any")
         score.add(case(decided=False, blind=True), whole("[9]"))
         self.assertEqual(Bars().missed(score), [])
         self.assertEqual(score.sum("blind").marks[Mark.WRONG], 1)
 
-    def test_undecided_and_nothing_are_inside(self) -> None:
+    def test_undecided_cases_and_cases_without_a_truth_count(self) -> None:
         for wrong in (case(decided=False), case(None)):
             score = Score("any")
             score.add(wrong, whole("[9]"))
@@ -83,12 +83,12 @@ class Summed(unittest.TestCase):
 
 
 class Calibrated(unittest.TestCase):
-    def test_the_error_is_the_average_gap(self) -> None:
+    def test_the_calibration_error_is_the_average_gap(self) -> None:
         bins = Calibration()
         for right in (True, True, True, False):
             bins.add(0.95, right)
         bins.add(0.15, False)
         self.assertAlmostEqual(bins.error(), (abs(3.8 - 3) + 0.15) / 5)
 
-    def test_nothing_said_is_no_error(self) -> None:
+    def test_no_stated_confidence_is_no_error(self) -> None:
         self.assertEqual(Calibration().error(), 0.0)

@@ -6,7 +6,7 @@ use speed::documents::{MEGABYTE, code_strings, small_objects};
 
 type Reader = fn(&[u8]);
 
-fn in_one_piece(criterion: &mut Criterion) {
+fn detect_in_one_piece(criterion: &mut Criterion) {
     let readers: [(&str, Reader); 4] = [
         ("endmark", endmark),
         ("serde_json IgnoredAny", serde_json_ignored),
@@ -25,7 +25,7 @@ fn in_one_piece(criterion: &mut Criterion) {
     }
 }
 
-fn in_small_chunks(criterion: &mut Criterion) {
+fn detect_in_small_chunks(criterion: &mut Criterion) {
     let readers: [(&str, Reader); 2] = [
         ("endmark", |document| endmark_in_chunks(document, 16)),
         ("actson", |document| actson_in_chunks(document, 16)),
@@ -47,5 +47,5 @@ fn in_small_chunks(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(detect, in_one_piece, in_small_chunks);
+criterion_group!(detect, detect_in_one_piece, detect_in_small_chunks);
 criterion_main!(detect);

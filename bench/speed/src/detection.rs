@@ -1,4 +1,4 @@
-//! Readers of a whole document, and readers of a document in chunks.
+//! Functions that read a document, whole or in chunks, with the compared libraries.
 #![expect(
     clippy::missing_panics_doc,
     reason = "one that does not read the document to its end measures nothing"
@@ -9,14 +9,15 @@ use actson::{JsonEvent, JsonParser};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
-/// Runs Endmark's detector: it checks grammar, escapes and UTF-8, and finds where a cut text would continue.
+/// Runs Endmark's detector. It checks the grammar, escapes and UTF-8, and finds the position at which a cut
+/// text continues.
 pub fn endmark(document: &[u8]) {
     let mut detector = Detector::new(&Format::Json);
     detector.push(document);
     assert!(detector.verdict().is_whole());
 }
 
-/// Runs Endmark's detector chunk by chunk, and asks only whether the text is whole.
+/// Runs Endmark's detector chunk by chunk, and only checks whether the text is whole.
 pub fn endmark_in_chunks(document: &[u8], size: usize) {
     let mut detector = Detector::new(&Format::Json);
     for chunk in document.chunks(size) {
@@ -25,7 +26,7 @@ pub fn endmark_in_chunks(document: &[u8], size: usize) {
     assert!(detector.is_whole());
 }
 
-/// Runs `serde_json` without keeping the value. It does not check that strings are UTF-8.
+/// Runs `serde_json` without building the value. It does not check the UTF-8 of strings.
 pub fn serde_json_ignored(document: &[u8]) {
     assert!(serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok());
 }
@@ -36,7 +37,7 @@ pub fn jiter_partial(document: &[u8]) {
     assert!(value.is_ok());
 }
 
-/// Runs `actson`, fed chunk by chunk.
+/// Runs `actson` chunk by chunk.
 pub fn actson_in_chunks(document: &[u8], size: usize) {
     let mut parser = JsonParser::new(PushJsonFeeder::new());
     let mut chunks = document.chunks(size);

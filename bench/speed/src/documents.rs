@@ -1,24 +1,24 @@
-//! Documents to measure with: the same sources always give the same bytes.
+//! Generates documents for the measurements. The same source files always give the same bytes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-/// 1 MB in bytes. Sizes are decimal, as in all figures.
+/// Bytes of 1 MB. All figures use decimal units.
 pub const MEGABYTE: usize = 1_000_000;
 
 /// A small pseudo-random number generator (xorshift).
 pub struct Random(u64);
 
 impl Random {
-    /// Creates a generator. The same seed gives the same numbers.
+    /// Creates a generator. Generators with the same seed return the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns the next number below `end`.
+    /// Returns the next number. It is less than `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// Returns the concatenated source files of this repository, as an example of what models write into strings.
+/// Returns the source files of this repository as one text, which resembles what models write into strings.
 #[must_use]
 pub fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -50,7 +50,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns a tool call of at least `length` bytes that writes files: strings of 8 to 64 KB of real code.
+/// Returns a tool call of at least `length` bytes that writes files. Its strings contain 8 to 64 KB of real
+/// code.
 ///
 /// # Panics
 ///
@@ -73,7 +74,7 @@ pub fn code_strings(length: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Returns an array of at least `length` bytes: objects with a few short members, as in a list of records.
+/// Returns an array of at least `length` bytes, with small objects as in a list of records.
 #[must_use]
 pub fn small_objects(length: usize) -> Vec<u8> {
     const NAMES: [&str; 8] =

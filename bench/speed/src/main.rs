@@ -1,9 +1,9 @@
 //! Prints the speed tables of `bench/FIGURES.md`.
 //!
-//! `cargo run --release --package speed -- [ROUNDS]` prints all tables. `-- seams [ROUNDS] [PART OF A NAME]` prints
-//! only those of stitching. `-- once LENGTH NAME` stitches each cut whose name contains NAME, for a profiler that
-//! counts instructions:
-//! `valgrind --tool=callgrind --toggle-collect='*Cut*stitch*' target/release/speed once 2000000 'code, end, fence'`.
+//! `cargo run --release --package speed -- [ROUNDS]` prints all tables. `-- seams [ROUNDS] [PART OF A NAME]`
+//! prints only the tables of stitching. `-- once LENGTH NAME` stitches each cut whose name contains NAME
+//! once. It is for a profiler that counts instructions: `valgrind --tool=callgrind
+//! --toggle-collect='*Cut*stitch*' target/release/speed once 2000000 'code, end, fence'`.
 
 use cpu_time::ThreadTime;
 use speed::detection::{actson_in_chunks, endmark, endmark_in_chunks, jiter_partial, serde_json_ignored};
@@ -61,8 +61,8 @@ fn chunks(rounds: usize) {
     }
 }
 
-/// Prints the fastest round of each cut in processor time, so that waiting for other programs does not count. Also
-/// prints how much the time grows for a text ten times as long.
+/// Prints the CPU time of the fastest round of each cut, which does not include waiting for other programs.
+/// Also prints how much the time grows if the text is ten times as long.
 fn seams(rounds: usize, part_of_name: &str) {
     println!("Stitching, the fastest round, in ms\n");
     println!("| what | 200 kB | 2 MB | 20 MB | growth to 2 MB | to 20 MB |\n|---|---|---|---|---|---|");
@@ -75,7 +75,7 @@ fn seams(rounds: usize, part_of_name: &str) {
     println!();
 }
 
-/// Returns the processor time of the fastest round in ms.
+/// Returns the CPU time of the fastest round in milliseconds.
 fn fastest(cut: &Cut, rounds: usize) -> f64 {
     let time = || {
         let started = ThreadTime::now();

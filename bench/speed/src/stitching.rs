@@ -8,16 +8,16 @@ use serde_json::json;
 
 use crate::documents::{Random, code};
 
-/// A cut document with its continuation and a name for reports.
+/// A cut document and its continuation, with a name for the tables.
 pub struct Cut {
-    /// The kind of document, the position of the cut and the style of the continuation.
+    /// The kind of the document, the position of the cut, and the style of the continuation.
     pub name: String,
     format: Format,
     parts: [String; 2],
 }
 
 impl Cut {
-    /// Stitches the parts and discards the result: only the time counts here.
+    /// Stitches the parts and discards the result, because only the time is measured.
     ///
     /// Never inlined, so that a profiler can count this function alone.
     #[inline(never)]
@@ -25,13 +25,13 @@ impl Cut {
         std::hint::black_box(stitch(&self.parts, &self.format, AskedFrom::Unknown));
     }
 
-    /// Stitches once before any measurement, so that one-time initialisation does not count.
+    /// Stitches once before the measurement, so that one-time initialisation is not measured.
     pub fn warm_up(&self) {
         let [initial, continuation] = &self.parts;
         let _ = std::hint::black_box(merge_chunks(initial, continuation, &self.format, AskedFrom::Unknown));
     }
 
-    /// Total length of both parts in bytes.
+    /// Returns the total length of both parts in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(String::len).sum()
@@ -44,11 +44,11 @@ impl Cut {
     }
 }
 
-/// Name, format and generator of a kind of document. The generator takes a length in bytes, which it reaches
-/// approximately.
-type Kind = (&'static str, Format, fn(usize) -> String);
+/// The name, format and generator of a kind of document. The generator gets a length in bytes, which the
+/// document has approximately.
+type DocumentKind = (&'static str, Format, fn(usize) -> String);
 
-static KINDS: [Kind; 8] = [
+static DOCUMENT_KINDS: [DocumentKind; 8] = [
     ("tool call with code", Format::Json, tool_call),
     ("records", Format::Json, records),
     ("rows of zeros", Format::Json, zeros),
@@ -59,15 +59,18 @@ static KINDS: [Kind; 8] = [
     ("the same line again and again", Format::Text, repetitive),
 ];
 
-const PLACES: [&str; 2] = ["middle", "end"];
+const CUT_POSITIONS: [&str; 2] = ["middle", "end"];
 
 const STYLES: [&str; 6] = ["clean", "overlap of 600", "preamble", "fence", "restart", "another text"];
 
-/// Returns documents of a length, cut in the middle and near the end, and continued in every style. Only cuts whose
-/// names contain `part_of_name` are made, each on demand.
+/// Returns documents of this length that are cut in the middle and near the end, with a continuation in each
+/// style. Only cuts whose names contain `part_of_name` are generated, and only when the iterator reaches
+/// them.
 pub fn cuts(length: usize, part_of_name: &str) -> impl Iterator<Item = Cut> {
-    let names = KINDS.iter().flat_map(|kind| {
-        PLACES.into_iter().flat_map(move |place| STYLES.into_iter().map(move |style| (kind, place, style)))
+    let names = DOCUMENT_KINDS.iter().flat_map(|kind| {
+        CUT_POSITIONS
+            .into_iter()
+            .flat_map(move |place| STYLES.into_iter().map(move |style| (kind, place, style)))
     });
     let name = |kind: &str, place: &str, style: &str| format!("{kind}, {place}, {style}");
     let wanted =
@@ -79,12 +82,12 @@ pub fn cuts(length: usize, part_of_name: &str) -> impl Iterator<Item = Cut> {
         Cut {
             name: name(kind, place, style),
             format: format.clone(),
-            parts: [whole[..at].to_owned(), continued(&whole, at, style)],
+            parts: [whole[..at].to_owned(), continuation_in_style(&whole, at, style)],
         }
     })
 }
 
-fn continued(whole: &str, at: usize, style: &str) -> String {
+fn continuation_in_style(whole: &str, at: usize, style: &str) -> String {
     let overlap = whole.floor_char_boundary(at.saturating_sub(600));
     match style {
         "overlap of 600" => whole[overlap..].to_owned(),
@@ -143,7 +146,7 @@ fn tags(length: usize) -> String {
     text
 }
 
-/// Vocabulary of generated prose and tags.
+/// Words for generated prose and tags.
 const WORDS: [&str; 24] = [
     "river",
     "engine",
@@ -171,25 +174,25 @@ const WORDS: [&str; 24] = [
     "salted",
 ];
 
-/// The code of this repository, repeated with shifted letters in each round. Verbatim copies would have to be tracked
-/// as a repetition.
+/// Returns the code of this repository, repeated up to this length. Each repetition shifts the letters,
+/// because the stitcher would have to track exact copies as repetitions.
 fn plain_code(length: usize) -> String {
     let code = code();
     let mut text = String::with_capacity(length + code.len());
     let mut turn = 0;
     while text.len() < length {
-        text.extend(code.chars().map(|sign| turned(sign, turn)));
+        text.extend(code.chars().map(|letter| shift_letter(letter, turn)));
         turn = (turn + 1) % 26;
     }
     text.truncate(text.floor_char_boundary(length));
     text
 }
 
-/// Shifts a lowercase ASCII letter by this many places in the alphabet.
-fn turned(sign: char, places: u8) -> char {
-    match u8::try_from(sign) {
+/// Shifts a lower-case ASCII letter by this number of places in the alphabet.
+fn shift_letter(letter: char, places: u8) -> char {
+    match u8::try_from(letter) {
         Ok(letter @ b'a'..=b'z') => char::from((letter - b'a' + places) % 26 + b'a'),
-        _ => sign,
+        _ => letter,
     }
 }
 

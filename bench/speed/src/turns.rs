@@ -1,4 +1,5 @@
-//! Interleaved measurement: every round runs each contender once, so that a slow moment affects all of them.
+//! Interleaved measurement. Every round runs each contender once, so that a temporary slowdown affects all of
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct Contender<'a> {
     /// Name in the table.
     pub name: &'a str,
-    /// Makes one run.
+    /// Runs the function once.
     pub run: &'a dyn Fn(),
 }
 
@@ -14,13 +15,13 @@ pub struct Contender<'a> {
 pub struct Measured {
     /// Name in the table.
     pub name: String,
-    /// Median time of a run.
+    /// Median duration of a run.
     pub time: Duration,
-    /// Time relative to the first contender in the same round: lower quartile, median and upper quartile.
+    /// Duration relative to the first contender in the same round: lower quartile, median and upper quartile.
     pub ratio: [f64; 3],
 }
 
-/// Runs each contender once a round, after one warm-up round that does not count.
+/// Runs each contender once in each round, after a warm-up round that is not counted.
 #[must_use]
 pub fn measure(contenders: &[Contender<'_>], rounds: usize) -> Vec<Measured> {
     let mut times: Vec<Vec<Duration>> = contenders.iter().map(|_| Vec::new()).collect();

@@ -1,4 +1,5 @@
-//! Prints a line for each text of a folder: its name, its tokens by each vocabulary, the features of its tally, its bytes.
+//! Prints one line for each text in a folder: its name, its token counts with each vocabulary, the features
+//! of its tally, and its bytes.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-"""Every command that reads bytes of others, as cases."""
+"""Defines a case for every command that reads untrusted bytes."""
 
 import json
 import os
@@ -10,14 +10,14 @@ from . import measured, replies, shapes
 
 COMMAND = os.path.abspath(os.environ["ENDMARK"])
 TEXTS, JSON, EVERY = list(shapes.TEXTS), list(shapes.JSON), list(shapes.ALL)
-# Where each text costs a process of its own for one subject, these have its kinds of work.
+# A process for each shape would take too long, so these shapes represent all kinds of work.
 FEW = ["deep arrays", "wide rows", "string of words", "json lines", "repeated 'a'", "repeated '\\n'", "words", "distinct words",
        "sentences on lines", "list items", "opening tags", "error lines", "table rows", "paths", "hashes"]
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
 
 
 class Folder:
-    """Files of inputs, each made once."""
+    """Input files, each created once."""
 
     def __init__(self, folder):
         self.folder, self.lock, self.environment = folder, threading.Lock(), ENVIRONMENT | {"HOME": folder}
@@ -43,7 +43,7 @@ class Case:
         self.allowed, self.size, self.before = allowed, size, before
 
     def cost(self, size):
-        """What the start of the program costs, and what this size costs beyond that."""
+        """Returns the cost of starting the program, and the additional cost of this size."""
         begun = self.measured(64)
         return begun, self.measured(int(size * self.size)).beyond(begun)
 
@@ -178,14 +178,14 @@ def frames(_raw, shape, size):
 
 
 def kept(folder, path):
-    """The handle of an output that `cap` kept."""
+    """Returns the handle of an output that `cap` kept."""
     command = [COMMAND, "cap", "--json", "--max-chars", "1000", path]
     said = subprocess.run(command, env=folder.environment, capture_output=True, text=True).stdout
     return next(iter(re.findall(r"\bh[0-9a-f]{16,}", said)), "h0")
 
 
 def cases(place):
-    """All of them."""
+    """Returns all cases."""
     folder = Folder(place)
 
     def each(name, arguments, names, wrap=None, **more):
@@ -224,7 +224,7 @@ def cases(place):
     yield from each("compact emergency", ["compact", "--no-store", "--for", "openai_chat", "--mode", "emergency", "--trigger-tokens", "100"], FEW, messages)
     yield from each("count", ["count", "--model", "gpt-5"], FEW)
     yield from each("count claude", ["count", "--model", "claude-sonnet-5"], FEW)
-    # Each of these is looked at closely.
+    # The guard examines each occurrence in these shapes, so they are smaller.
     dense = ["placeholders", "rest left out", "forbidden phrases", "forbidden phrases on lines"]
     yield from each("guard", ["guard"], dense, size=1 / 8)
     yield from each("guard", ["guard"], [shape for shape in TEXTS if shape not in dense])

@@ -1,4 +1,4 @@
-"""Every way of a reply through a running gateway, as cases, and what requests bring."""
+"""Defines cases for every path of a reply through a running gateway, and for requests."""
 
 import contextlib
 import http.client
@@ -10,32 +10,32 @@ import served
 from . import measured, replies, shapes
 
 WIRES = list(replies.PATHS)
-# Those of which each way of a reply has one.
+# The shapes that each path of a reply gets.
 CORE = ["deep arrays", "wide empty arrays", "string of words", "words", "repeated '\\n'"]
 JSON = [*shapes.JSON, "repeated '{'"]
 TEXTS = ["deep arrays", "json lines", "repeated ' '", "repeated '\\n'", "repeated 'a'", "repeated '*'", "repeated '|'", "repeated '0'",
          "repeated '漢'", "words", "distinct words", "sentences on lines", "list items", "numbered items", "table rows", "one wide row",
          "fences", "long fence of code", "quotes in quotes", "opening tags", "half tags", "comments", "links", "open links",
          "an answer about the cut", "no spaces", "dots of omission", "code spans"]
-# Replies of a model to a continuation request: the same, cut again; a few words; or the same and no more.
+# Replies to a continuation request: the same part, cut again; a few words; or the same part, complete.
 RESTS = {
     "again": lambda text: (text, True),
     "short": lambda text: (' and the rest."]}', False),
     "same": lambda text: (text, False),
     "talk": lambda text: ("Here is the rest: " + text, False),
 }
-# Time limit of a request in seconds; the measured value is its CPU time.
+# The time limit of a request in seconds. The measured value is its CPU time.
 PATIENCE = 60
-# With a budget each prompt is counted before it is sent.
+# With a budget, each prompt is counted before it is sent.
 BUDGET = ["--set", "budget.session_tokens=1000000000"]
 
-# A gateway has started before it is asked.
+# The base cost is zero, because the gateway is already running.
 NOTHING = measured.Cost(0, 0)
 state = {}
 
 
 class Reply:
-    """One reply that is cut, and what follows when its rest is asked for."""
+    """A cut reply, and the reply to the request for its rest."""
 
     is_command, options = False, []
 
@@ -59,7 +59,7 @@ class Reply:
 
 
 class Request:
-    """A request with this in it, which is answered with a word; within a budget, or without one."""
+    """A request with this content, with or without a budget. The reply is one word."""
 
     is_command = False
 
@@ -95,7 +95,7 @@ class Request:
 
 
 def ask(path, body):
-    """What the gateway needs to answer this; its answer is read to the end."""
+    """Returns the cost of answering this request. Reads the answer to its end."""
     process, failed = state["process"], None
     process.begin()
     connection = http.client.HTTPConnection(state["address"], timeout=PATIENCE)
@@ -107,20 +107,20 @@ def ask(path, body):
         if answer.status not in (200, 400, 413, 502):
             failed = f"status {answer.status}: {said[:200]!r}"
     except http.client.HTTPException:
-        # A reply that was dropped by the upstream is dropped for the client.
+        # If the upstream drops a reply, the gateway drops it for the client.
         pass
     except TimeoutError:
         failed = f"no answer within {PATIENCE} s"
     finally:
         connection.close()
     if failed:
-        # It may still be at it.
+        # The gateway may still be working on the request.
         stop()
     return process.cost(failed) if not failed else measured.Cost(PATIENCE, 0, failed)
 
 
 def start(options):
-    """A gateway with these options, unless it runs already."""
+    """Starts a gateway with these options, unless it is already running."""
     if "gateway" in state and state["options"] == options:
         return
     stop()
@@ -128,7 +128,7 @@ def start(options):
     gateway = served.Gateway(state["folder"], base_url, *options)
     process = measured.Process(gateway.process.pid)
     state.update(gateway=gateway, address=gateway.address, process=process, options=options)
-    # Some things are made at a first request only.
+    # Some things are created only at the first request.
     for wire in WIRES:
         Reply(wire, False, "json", "deep arrays", "short").measured(64)
 
@@ -153,17 +153,17 @@ def running(folder):
 
 
 def can_be_cut(wire, streamed, kind):
-    """Whether a reply of this kind can be cut: a call whose arguments are an object cannot."""
+    """Whether a reply of this kind can be cut. A call whose arguments are an object cannot."""
     return kind != "tool" or wire in ("openai_chat", "openai_responses") or (wire == "anthropic_messages" and streamed)
 
 
 def cases(full):
-    """Those of one gateway after those of another."""
+    """Returns the cases, grouped by gateway."""
     return sorted(every_case(full), key=lambda case: len(case.options))
 
 
 def every_case(full):
-    """All of them: each shape once, each way of a reply with a few; or all with all."""
+    """Returns all cases: each shape once and each path with a few shapes, or with `full` all combinations."""
     ways = [(wire, streamed, kind) for wire in WIRES for streamed in (False, True) for kind in ("text", "json", "tool")]
     for wire, streamed, kind in ways:
         if not can_be_cut(wire, streamed, kind):

@@ -1,16 +1,16 @@
-"""What a program costs: CPU time and peak memory of a child, or of a process that goes on."""
+"""Measures the CPU time and peak memory of a child process, or of a process that keeps running."""
 
 import os
 import resource
 import signal
 
 TICK = os.sysconf("SC_CLK_TCK")
-# A child that needs more than this fails, whatever the smaller size needed.
+# A child that needs more than this fails, whatever the smaller size needs.
 MOST_SECONDS = 20
 
 
 class Cost:
-    """CPU seconds and peak memory in MiB; `failed` is why it was no measurement."""
+    """CPU seconds and peak memory in MiB. `failed` is the reason if the measurement failed."""
 
     def __init__(self, seconds, mebibytes, failed=None):
         self.seconds, self.mebibytes, self.failed = seconds, mebibytes, failed
@@ -20,7 +20,7 @@ class Cost:
 
 
 def of_child(arguments, environment, stdin, said, allowed):
-    """Runs it to its end, and measures it with its own children; `said` is where its output goes."""
+    """Runs a command to its end, and measures it together with its children. `said` receives the output."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
@@ -40,7 +40,7 @@ def of_child(arguments, environment, stdin, said, allowed):
 
 
 class Process:
-    """A process that goes on: what it cost since `begin`."""
+    """Measures the cost of a running process since `begin`."""
 
     def __init__(self, pid):
         self.pid, self.before, self.resident = pid, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""A scripted upstream in four wire formats: what it says is cut, streamed or not, as text, JSON or a tool call."""
+"""A scripted upstream in four wire formats. Its replies are cut text, JSON or tool calls, streamed or not."""
 
 import http.server
 import json
@@ -9,7 +9,7 @@ PATHS = {
     "anthropic_messages": "/v1/messages",
     "gemini": "/v1beta/models/m:{}",
 }
-# A streamed reply comes in parts of this many characters, or of as few as tokens have.
+# The characters per part of a streamed reply; in some cases as few as a token has.
 PART, TOKEN = 2000, 8
 SCHEMA = {"type": "object"}
 
@@ -19,7 +19,7 @@ def path(wire, stream):
 
 
 def request(wire, kind, stream):
-    """The body of a request for text, JSON or a tool call."""
+    """Returns the body of a request for text, JSON or a tool call."""
     asked, is_json, tool = "Write.", kind == "json", kind == "tool"
     if wire == "gemini":
         body = {"contents": [{"role": "user", "parts": [{"text": asked}]}]}
@@ -52,7 +52,7 @@ def request(wire, kind, stream):
 
 
 def whole(wire, text, tool, cut):
-    """A reply that is not streamed."""
+    """Returns a reply that is not streamed."""
     if wire == "openai_chat":
         function = {"name": "write", "arguments": text}
         message = {"role": "assistant", "content": None if tool else text}
@@ -80,7 +80,7 @@ def whole(wire, text, tool, cut):
 
 
 def events(wire, text, tool, cut, length):
-    """The events of a streamed reply, in parts of this length."""
+    """Returns the events of a streamed reply, in parts of this length."""
     parts = [text[at : at + length] for at in range(0, len(text), length)]
     last = whole(wire, text, tool, cut)
     if wire == "openai_chat":
@@ -129,7 +129,7 @@ def events(wire, text, tool, cut, length):
 
 
 def stream(wire, text, tool, cut, length=PART):
-    """A streamed reply as bytes."""
+    """Returns a streamed reply as bytes."""
     frames = []
     for event in events(wire, text, tool, cut, length):
         named = isinstance(event, dict) and event.get("type")
@@ -142,7 +142,7 @@ def body_of(wire, text, tool, cut, streamed, length=PART):
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
-    """Says `server.first` to a first request, cut; and to each that follows `server.rest`, cut or whole."""
+    """Answers the first request with `server.first`, cut, and each later one with `server.rest`, cut or whole."""
 
     protocol_version = "HTTP/1.1"
 

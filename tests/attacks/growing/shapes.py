@@ -1,7 +1,7 @@
 """Inputs whose size is a parameter: deep, wide, one long line, many short lines, repeated characters, repeated phrases."""
 
 RESULT = "===AGENT_RESULT===\nagent_id: a\ndimensions: b\n"
-# Each unit repeats up to the wanted size, after the prefix; `{i}` in it is the number of the repetition.
+# After the prefix, the unit is repeated up to the wanted size. `{i}` is the number of the repetition.
 # name: (prefix, unit)
 JSON = {
     "deep arrays": ('{"a":', "["),
@@ -119,7 +119,7 @@ ALL = JSON | TEXTS
 
 
 def grown(shape, size):
-    """About `size` bytes of this shape."""
+    """Returns about `size` bytes of this shape."""
     prefix, unit = ALL[shape]
     if "{i}" not in unit:
         return (prefix + unit * max(1, size // len(unit.encode()))).encode()

@@ -4,7 +4,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { AISDKError, Output, generateText, jsonSchema, streamText, tool } from "ai";
 import { serve } from "./lines.mjs";
 
-// What the provider says goes wrong in a stream is a part of it here, and no error of the SDK's.
+// The SDK reports errors of the provider as parts of the stream, and does not throw them.
 class ErrorPart extends Error {}
 
 const parsed = (text) => {
@@ -15,7 +15,7 @@ const parsed = (text) => {
   }
 };
 
-// The AI SDK has messages of its own, the same in all formats.
+// The AI SDK uses the same message type for all formats.
 function message({ role, content, tool_calls, tool_call_id }) {
   if (role === "tool") {
     const output = { type: "text", value: content };

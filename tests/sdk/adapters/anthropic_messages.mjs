@@ -18,7 +18,7 @@ async function ask({ base_url, body, headers, stream, timeout, cancel_after }) {
   const whole = [];
   let events = 0;
   const asked = client.messages.stream(body, { headers });
-  // What goes wrong comes out of the loop.
+  // Errors are thrown by the loop.
   asked.on("error", () => {});
   for await (const event of asked) {
     events += 1;

@@ -1,4 +1,4 @@
-"""The anthropic library for Python: a request a line in, what the library made of it a line out."""
+"""The anthropic library for Python: reads requests as lines, and writes the library's results as lines."""
 
 import json
 
@@ -18,7 +18,7 @@ def ask(case: dict) -> dict:
         http_client=anthropic.DefaultHttpxClient(transport=Compressing()) if case["compressed"] else None,
     )  # fmt: skip
     body = dict(case["body"])
-    # The library has no word for it any more; servers do.
+    # The library no longer has a parameter for this, but servers support it.
     extra = {"extra_headers": case["headers"], "extra_body": {"temperature": body.pop("temperature")}}
     if not case["stream"]:
         reply = client.messages.create(**body, **extra)

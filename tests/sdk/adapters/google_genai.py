@@ -1,4 +1,4 @@
-"""The google-genai library for Python: a request a line in, what the library made of it a line out."""
+"""The google-genai library for Python: reads requests as lines, and writes the library's results as lines."""
 
 import json
 

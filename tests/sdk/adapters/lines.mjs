@@ -1,9 +1,9 @@
-// A request a line in, what the library made of it a line out.
+// Reads requests as lines, and writes the library's results as lines.
 
 import { createInterface } from "node:readline";
 import { gzipSync } from "node:zlib";
 
-// What these libraries send through, with every request compressed.
+// A fetch function for these libraries, which compresses every request.
 const plain = globalThis.fetch;
 const compressing = (url, { body, headers, ...options }) => {
   const all = new Headers(headers);
@@ -31,7 +31,7 @@ export async function serve(ask, ownError) {
   }
 }
 
-// Two replies never have the same, whatever they say.
+// Fields that differ in each reply.
 const identity = new Set([
   "id", "created", "created_at", "completed_at", "timings", "system_fingerprint", "item_id", "call_id", "response_id",
 ]);

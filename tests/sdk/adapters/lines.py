@@ -1,4 +1,4 @@
-"""A request a line in, what the library made of it a line out."""
+"""Reads requests as lines, and writes the library's results as lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable
 
 import httpx2
 
-# Two replies never have the same, whatever they say.
+# Fields that differ in each reply.
 IDENTITY = {"id", "created", "created_at", "completed_at", "timings", "system_fingerprint", "item_id", "call_id", "response_id"}
 
 
@@ -20,7 +20,7 @@ def told(value):
 
 
 class Compressing(httpx2.HTTPTransport):
-    """What these libraries send through, with every request compressed: the place that they leave for it."""
+    """A transport that compresses every request, as these libraries allow."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = httpx2.Headers({**request.headers, "content-encoding": "gzip"})
@@ -35,7 +35,7 @@ def serve(ask: Callable[[dict], dict], own: type[Exception]) -> None:
     for line in sys.stdin:
         try:
             answer = ask(json.loads(line))
-        # Whatever comes out of the library is what an application has to deal with.
+        # An application must handle any exception of the library.
         except Exception as error:  # noqa: BLE001
             status = getattr(error, "status_code", None) or getattr(error, "code", None)
             answer = {

@@ -1,4 +1,4 @@
-"""The openai library for Python, Chat Completions: a request a line in, what the library made of it a line out."""
+"""The openai library for Python, Chat Completions: reads requests as lines, and writes the library's results as lines."""
 
 import openai
 from lines import Compressing, serve, told
@@ -35,7 +35,7 @@ def ask(case: dict) -> dict:
                     answer["calls"].append([call.function.name, ""])
                 answer["calls"][call.index][1] += (call.function and call.function.arguments) or ""
             answer["finish"] = choice.finish_reason or answer["finish"]
-    # Whoever stops to read has the connection closed when the client goes.
+    # If the application stops reading, the connection is closed with the client.
     client.close()
     return answer
 

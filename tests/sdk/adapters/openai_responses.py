@@ -1,4 +1,4 @@
-"""The openai library for Python, Responses: a request a line in, what the library made of it a line out."""
+"""The openai library for Python, Responses: reads requests as lines, and writes the library's results as lines."""
 
 import openai
 from lines import Compressing, serve, told

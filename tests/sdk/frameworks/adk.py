@@ -37,7 +37,7 @@ async def answered(case: dict) -> dict:
     ):
         if event.error_code:
             raise ValueError(f"{event.error_code}: {event.error_message}")
-        # Pieces of a stream come as partial events; the whole of each reply comes after them.
+        # The parts of a stream are partial events. An event with the whole reply follows them.
         if not event.partial and event.content:
             text = "".join(part.text or "" for part in event.content.parts or [])
     return {"text": "", "calls": [], "value": json.loads(text)} if is_document else {"text": text, "calls": calls}

@@ -1,4 +1,4 @@
-"""LangChain with the models of OpenAI or of Anthropic: the loop over tools is the application's own."""
+"""LangChain with models of OpenAI or Anthropic. The application itself runs the tools."""
 
 import sys
 
@@ -45,7 +45,7 @@ def ask(case: dict) -> dict:
         else:
             reply = model.invoke(messages)
         messages.append(reply)
-        # LangChain moves calls with invalid JSON here and raises nothing. An application that ignores them stops too early.
+        # LangChain collects calls with invalid JSON here without raising. An application that ignores them stops too early.
         if reply.invalid_tool_calls:
             raise ValueError(f"invalid tool calls: {reply.invalid_tool_calls}")
         if not reply.tool_calls:

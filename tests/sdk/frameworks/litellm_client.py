@@ -1,4 +1,4 @@
-"""LiteLLM as a library, which speaks Chat Completions or Messages upstream: the loop over tools is the application's own."""
+"""LiteLLM as a library, with Chat Completions or Messages upstream. The application itself runs the tools."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-// Mastra, with the model of the AI SDK that it takes: Responses by default.
+// Mastra with a model of the AI SDK, which uses Responses by default.
 
 import { Agent } from "@mastra/core/agent";
 import { createTool } from "@mastra/core/tools";

@@ -31,7 +31,7 @@ async def answered(case: dict) -> dict:
         async for _ in events:
             pass
 
-    # `run_stream` takes the first text for the end, also if calls follow it in the same reply.
+    # `run_stream` treats the first text as the end, even if calls follow it in the same reply.
     output = (await agent.run(case["prompt"], event_stream_handler=listen if case["stream"] else None)).output
     await client.close()
     return {"text": "", "calls": calls, "value": output.model_dump()} if is_document else {"text": output, "calls": calls}

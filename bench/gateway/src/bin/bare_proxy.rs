@@ -1,4 +1,5 @@
-//! A minimal proxy with hyper and hyper-util: it parses no bodies, stores nothing and limits nothing.
+//! A minimal proxy built with hyper and hyper-util. It does not parse bodies, stores nothing and has no
+//! limits.
 //!
 //!     bare_proxy PORT UPSTREAM_PORT
 

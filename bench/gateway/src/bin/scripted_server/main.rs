@@ -1,5 +1,5 @@
-//! A model server with minimal cost. It sends the same reply at once, whole or as a stream of 50 content chunks, in
-//! the format of the requested path.
+//! A model server that needs little CPU time. It always sends the same reply without delay, either whole or
+//! as a stream of 50 content chunks. The path determines the format.
 //!
 //!     scripted_server PORT
 
@@ -22,7 +22,8 @@ use hyper_util::rt::TokioIo;
 use replies::Reply;
 use tokio::net::TcpListener;
 
-/// A streamed body. Each chunk is written separately, as by a model that produces one token after another.
+/// The body of a stream. Each chunk is written separately, as by a model that generates one token after
+/// another.
 struct Pieces {
     left: std::vec::IntoIter<Bytes>,
     pause: bool,
@@ -36,7 +37,7 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // hyper flushes its buffer when the body is pending.
+        // hyper flushes its buffer when the body returns `Pending`.
         self.pause = !self.pause;
         if self.pause {
             context.waker().wake_by_ref();

@@ -2,22 +2,22 @@
 
 use bytes::Bytes;
 
-/// Number of content chunks in a stream, without the events that a format sends before and after them.
-const PIECES: usize = 50;
+/// Number of content chunks in a stream, not counting the other events of the format.
+const STREAM_CHUNKS: usize = 50;
 
-/// About as long as a short answer of a chat model.
+/// A text that is about as long as a short answer of a chat model.
 const TEXT: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. Mira counted the nets twice, once by hand and once by heart, and both times there was one too many. She said nothing of it. By noon the wind had turned, the boats were out, and the net that nobody owned lay folded on the wall as if it had always been there.";
 
-const PIECE: &str = " harbour";
+const CHUNK_TEXT: &str = " harbour";
 
 /// The scripted reply in one format.
 pub(crate) struct Reply {
     pub(crate) whole: Bytes,
-    /// The streamed reply, one item per chunk.
+    /// The reply as a stream, with one item for each chunk.
     pub(crate) pieces: Vec<Bytes>,
 }
 
-/// Returns the reply of each format, keyed by a path fragment unique to that format.
+/// Returns the reply in each format, with a part of the path that only this format has.
 pub(crate) fn by_path() -> Vec<(&'static str, Reply)> {
     vec![
         ("/chat/completions", chat()),
@@ -31,16 +31,20 @@ fn reply(whole: String, pieces: Vec<String>) -> Reply {
     Reply { whole: whole.into(), pieces: pieces.into_iter().map(Bytes::from).collect() }
 }
 
-/// Joins the events before the text, the text chunks, and the events after it.
-fn around(before: Vec<String>, piece: impl Fn(usize) -> String, behind: Vec<String>) -> Vec<String> {
-    before.into_iter().chain((0..PIECES).map(piece)).chain(behind).collect()
+/// Joins the events before the text, the chunks of text, and the events after the text.
+fn surround_with_events(
+    before: Vec<String>,
+    piece: impl Fn(usize) -> String,
+    after: Vec<String>,
+) -> Vec<String> {
+    before.into_iter().chain((0..STREAM_CHUNKS).map(piece)).chain(after).collect()
 }
 
-fn data(event: &str) -> String {
+fn data_event(event: &str) -> String {
     format!("data: {event}\n\n")
 }
 
-fn named(name: &str, event: &str) -> String {
+fn named_event(name: &str, event: &str) -> String {
     format!("event: {name}\ndata: {event}\n\n")
 }
 
@@ -49,17 +53,17 @@ fn chat() -> Reply {
         r#"{{"id":"chatcmpl-C0ffee00000000000000000000000","object":"chat.completion","created":1760000000,"model":"gpt-4o-mini-2024-07-18","choices":[{{"index":0,"message":{{"role":"assistant","content":"{TEXT}","refusal":null,"annotations":[]}},"logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":19,"completion_tokens":78,"total_tokens":97,"prompt_tokens_details":{{"cached_tokens":0,"audio_tokens":0}},"completion_tokens_details":{{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}},"service_tier":"default","system_fingerprint":"fp_0000000000"}}"#
     );
     let chunk = |delta: &str, finish: &str| {
-        data(&format!(
+        data_event(&format!(
             r#"{{"id":"chatcmpl-C0ffee00000000000000000000000","object":"chat.completion.chunk","created":1760000000,"model":"gpt-4o-mini-2024-07-18","service_tier":"default","system_fingerprint":"fp_0000000000","choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]}}"#
         ))
     };
-    let piece = format!(r#"{{"content":"{PIECE}"}}"#);
+    let piece = format!(r#"{{"content":"{CHUNK_TEXT}"}}"#);
     reply(
         whole,
-        around(
+        surround_with_events(
             vec![chunk(r#"{"role":"assistant","content":"","refusal":null}"#, "null")],
             |_| chunk(&piece, "null"),
-            vec![chunk("{}", r#""stop""#), data("[DONE]")],
+            vec![chunk("{}", r#""stop""#), data_event("[DONE]")],
         ),
     )
 }
@@ -82,15 +86,15 @@ fn responses() -> Reply {
     let whole = response("completed", &item("completed", &part(TEXT)), usage);
 
     let event = |number: usize, name: &str, fields: String| {
-        named(name, &format!(r#"{{"type":"{name}","sequence_number":{number},{fields}}}"#))
+        named_event(name, &format!(r#"{{"type":"{name}","sequence_number":{number},{fields}}}"#))
     };
     let in_part = |fields: &str| format!(r#""item_id":"{ITEM}","output_index":0,"content_index":0,{fields}"#);
     let opening = response("in_progress", "", "null");
-    let repeated_text = PIECE.repeat(PIECES);
-    let (done, last) = (item("completed", &part(&repeated_text)), PIECES + 4);
+    let repeated_text = CHUNK_TEXT.repeat(STREAM_CHUNKS);
+    let (done, last) = (item("completed", &part(&repeated_text)), STREAM_CHUNKS + 4);
     reply(
         whole,
-        around(
+        surround_with_events(
             vec![
                 event(0, "response.created", format!(r#""response":{opening}"#)),
                 event(1, "response.in_progress", format!(r#""response":{opening}"#)),
@@ -102,7 +106,7 @@ fn responses() -> Reply {
                 event(3, "response.content_part.added", in_part(&format!(r#""part":{}"#, part("")))),
             ],
             |at| {
-                let fields = format!(r#""delta":"{PIECE}","logprobs":[],"obfuscation":"a0b1c2d3""#);
+                let fields = format!(r#""delta":"{CHUNK_TEXT}","logprobs":[],"obfuscation":"a0b1c2d3""#);
                 event(at + 4, "response.output_text.delta", in_part(&fields))
             },
             vec![
@@ -135,30 +139,30 @@ fn messages() -> Reply {
     };
     let whole = message(&format!(r#"{{"type":"text","text":"{TEXT}"}}"#), r#""end_turn""#, 78);
     let delta = format!(
-        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{PIECE}"}}}}"#
+        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{CHUNK_TEXT}"}}}}"#
     );
     reply(
         whole,
-        around(
+        surround_with_events(
             vec![
-                named(
+                named_event(
                     "message_start",
                     &format!(r#"{{"type":"message_start","message":{}}}"#, message("", "null", 1)),
                 ),
-                named(
+                named_event(
                     "content_block_start",
                     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
                 ),
-                named("ping", r#"{"type":"ping"}"#),
+                named_event("ping", r#"{"type":"ping"}"#),
             ],
-            |_| named("content_block_delta", &delta),
+            |_| named_event("content_block_delta", &delta),
             vec![
-                named("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-                named(
+                named_event("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
+                named_event(
                     "message_delta",
                     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"input_tokens":19,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":78}}"#,
                 ),
-                named("message_stop", r#"{"type":"message_stop"}"#),
+                named_event("message_stop", r#"{"type":"message_stop"}"#),
             ],
         ),
     )
@@ -172,10 +176,10 @@ fn gemini() -> Reply {
     };
     let (stop, all) = (r#""finishReason": "STOP","#, r#""candidatesTokenCount": 78,"totalTokenCount": 97,"#);
     let line = |event: &str| format!("data: {event}\r\n\r\n");
-    let piece = line(&content(PIECE, "", r#""totalTokenCount": 19,"#));
+    let piece = line(&content(CHUNK_TEXT, "", r#""totalTokenCount": 19,"#));
     reply(
         content(TEXT, stop, all),
-        // The last content chunk itself carries the finish reason.
-        around(Vec::new(), |_| piece.clone(), vec![line(&content(PIECE, stop, all))]),
+        // The last content chunk also contains the finish reason.
+        surround_with_events(Vec::new(), |_| piece.clone(), vec![line(&content(CHUNK_TEXT, stop, all))]),
     )
 }
