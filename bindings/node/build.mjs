@@ -1,5 +1,5 @@
-// Builds the package in the source tree: `node build.mjs`. Needs Rust. `--addon FILE` takes an addon that is built already, and
-// `--sources` compiles the TypeScript alone.
+// Builds the package in the source tree: `node build.mjs`. Needs Rust. `--addon FILE` uses an addon that is already built, and
+// `--sources` compiles only the TypeScript.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const folder = dirname(fileURLToPath(import.meta.url));
 const run = (program, words, options = {}) => execFileSync(program, words, { cwd: folder, stdio: "inherit", ...options });
 
-/** Compiles the sources to CommonJS. ES modules re-export that, so that a process with both has each class once. */
+/** Compiles the sources to CommonJS. ES modules re-export them, so that a process that loads both has each class only once. */
 function compile() {
   if (!existsSync(join(folder, "node_modules", ".bin", "tsc"))) {
     run("npm", ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]);
@@ -33,7 +33,7 @@ function build() {
 if (!process.argv.includes("--sources")) {
   const at = process.argv.indexOf("--addon");
   const addon = at < 0 ? build() : process.argv[at + 1];
-  // A process that has the old addon open keeps it.
+  // Remove the old addon first, so that a running process keeps its own copy.
   rmSync(join(folder, "endmark.node"), { force: true });
   copyFileSync(addon, join(folder, "endmark.node"));
 }

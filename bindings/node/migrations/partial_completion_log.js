@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 "use strict";
-// Makes the table `partial_completion_log`; it can run twice. `node partial_completion_log.js FILE` runs it on a SQLite file, and
-// `up(database)` on an open one of better-sqlite3 or node:sqlite. `sql` is for any other runner of migrations.
+// Creates the table `partial_completion_log`, and can run more than once. `node partial_completion_log.js FILE` runs it on a SQLite file,
+// and `up(database)` on an open database of better-sqlite3 or node:sqlite. `sql` is for any other migration tool.
 const { LOG_TABLE, Log } = require("endmark");
 
 exports.sql = LOG_TABLE;

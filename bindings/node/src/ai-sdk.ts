@@ -1,34 +1,34 @@
 /**
- * AI SDK 5, 6 and 7: replies and calls of tools come out whole or throw, and results of tools are capped with a way to read the rest.
+ * AI SDK 5, 6 and 7: returns complete replies and tool calls or throws, and caps tool results.
  *
  *     const endmark = createEndmark();
  *     const model = wrapLanguageModel({ model: openai("gpt-5"), middleware: endmark.middleware });
  *     await generateText({ model, tools: { ...tools, ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(model), prompt });
  *
- * It imports nothing of the SDK, whose versions differ in the form of finish reasons and usage alone.
+ * It imports nothing from the SDK. The versions differ only in the form of finish reasons and usage.
  */
 
 import { Outputs } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError } from "./errors.js";
 import {
-  MAX_COMPONENT_CHARS, checkOptions, isNotCut, isWhole, reader, recover, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
+  MAX_COMPONENT_CHARS, addUsage, checkOptions, createReadTool, createShortener, isNotCut, isWhole, recover, shownText, textOf, withMethods, type ComponentOptions,
 } from "./frameworks.js";
 import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
 
 export interface EndmarkOptions extends ComponentOptions {
-  /** The output limit of a continuation whose first call had a lower one. */
+  /** The minimum output limit of a continuation, if the first call has a limit. */
   continuationTokens?: number | undefined;
 }
 
-// The versions of the SDK have types of their own for each of these.
+// Each version of the SDK has its own types for these.
 type Params = any;
 type Model = any;
 type Content = any;
 type Part = any;
 
-/** The form of a middleware that `wrapLanguageModel` of each version takes. */
+/** A middleware for `wrapLanguageModel` of any version. */
 export interface EndmarkMiddleware {
   middlewareVersion: any;
   specificationVersion: any;
@@ -39,20 +39,20 @@ export interface EndmarkMiddleware {
 
 export interface Endmark {
   readonly middleware: EndmarkMiddleware;
-  /** The model with the middleware, for frameworks that take a model of the SDK: Mastra. */
+  /** Wraps a model with the middleware, for frameworks that accept a model of the SDK, such as Mastra. */
   wrap<M extends object>(model: M): M;
   readonly outputs: Outputs;
-  /** The tool by which a model reads what was left out of a result: without it in `tools`, results are capped all the same. */
+  /** The tool with which a model reads omitted parts of a result. Results are also capped if it is not in `tools`. */
   readonly tools: { readonly endmark_read: any };
   /**
-   * For the option `experimental_repairToolCall` (`repairToolCall` in version 7): has arguments that break their schema corrected. Cut
-   * arguments are not corrected: that would invent what is missing.
+   * Returns a function for the option `experimental_repairToolCall` (`repairToolCall` in version 7), which lets the model correct
+   * arguments that violate their schema. Cut arguments are not corrected, because the model would invent the missing part.
    */
   repairToolCall(model: Model): (options: any) => Promise<any>;
 }
 
-/** One call of the model, read to its end. */
-interface Answered {
+/** The complete answer of one call of the model. */
+interface ModelAnswer {
   text: string;
   finishReason: any;
   usage: any;
@@ -63,16 +63,16 @@ interface Answered {
 interface Block {
   id: string;
   text: string;
-  /** The name of the tool, of a call. */
+  /** The name of the tool, if the part is a tool call. */
   toolName?: string;
-  /** Whether its beginning is in the stream. */
+  /** Whether the start of the block was sent to the stream. */
   isStarted?: boolean;
-  /** Whether its call is. */
+  /** Whether the tool call was sent to the stream. */
   isCalled?: boolean;
 }
 
-/** A reply that is whole, and what it cost with all continuations. Blocks without an outcome stay as they are. */
-interface Recovered {
+/** A recovered reply, and the usage of all its calls. Blocks without an outcome are unchanged. */
+interface RecoveredReply {
   outcomes: Map<Block, Outcome>;
   usage: any;
   finishReason: any;
@@ -83,37 +83,37 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
   const outputs = options.outputs ?? new Outputs();
   const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const recovery = new Recovery(options);
-  const tool = reader(outputs, maxChars);
+  const tool = createReadTool(outputs, maxChars);
   const middleware: EndmarkMiddleware = {
     middlewareVersion: "v2",
     specificationVersion: "v3",
     transformParams: async ({ params }) => {
       const canRead = params.tools?.some((given: any) => given.name === tool.name);
-      return { ...params, prompt: await capped(params.prompt, { maxChars, outputs: canRead ? outputs : undefined }, tool.name) };
+      return { ...params, prompt: await capPrompt(params.prompt, { maxChars, outputs: canRead ? outputs : undefined }, tool.name) };
     },
     wrapGenerate: async ({ doGenerate, params, model }) => recovery.generate(await doGenerate(), params, model),
     wrapStream: async ({ doStream, params, model }) => {
       const { stream, ...result } = await doStream();
-      return { ...result, stream: streamed(recovery.stream(stream, params, model)) };
+      return { ...result, stream: toStream(recovery.stream(stream, params, model)) };
     },
   };
   return {
     middleware,
-    wrap: (model) => wrapped(model, middleware),
+    wrap: (model) => wrapModel(model, middleware),
     outputs,
     tools: {
       endmark_read: {
         description: tool.description,
-        inputSchema: schemaOf(tool.schema),
+        inputSchema: createSchema(tool.schema),
         execute: tool.execute,
       },
     },
-    repairToolCall: (model) => (asked) => repaired(model, asked),
+    repairToolCall: (model) => (asked) => repairCall(model, asked),
   };
 }
 
-/** As `wrapLanguageModel` of the SDK does it. */
-function wrapped<M extends object>(model: M, middleware: EndmarkMiddleware): M {
+/** Wraps a model as `wrapLanguageModel` of the SDK does. */
+function wrapModel<M extends object>(model: M, middleware: EndmarkMiddleware): M {
   const inner: Model = model;
   const calling = (wrap: (call: any) => Promise<any>) => async (given: Params) => {
     const params = await middleware.transformParams({ params: given });
@@ -122,14 +122,14 @@ function wrapped<M extends object>(model: M, middleware: EndmarkMiddleware): M {
   return withMethods(model, { doGenerate: calling(middleware.wrapGenerate), doStream: calling(middleware.wrapStream) });
 }
 
-/** As `jsonSchema` of the SDK makes it: version 5 asks for both symbols. */
-function schemaOf(jsonSchema: object): object {
+/** Creates a schema as `jsonSchema` of the SDK does. Version 5 requires both symbols. */
+function createSchema(jsonSchema: object): object {
   const symbols = ["vercel.ai.schema", "vercel.ai.validator"].map((name) => [Symbol.for(name), true]);
   return { ...Object.fromEntries(symbols), _type: undefined, jsonSchema, validate: undefined };
 }
 
-/** A stream of what a generator yields, when it is asked for. */
-function streamed<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
+/** Returns a stream of the parts of a generator, which are generated on demand. */
+function toStream<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
   return new ReadableStream<T>(
     {
       async pull(controller) {
@@ -137,7 +137,7 @@ function streamed<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
         if (done) controller.close();
         else controller.enqueue(value);
       },
-      // Not awaited: the stream of the model is cancelled when its next part has come, which may be late.
+      // Not awaited, because the model's stream is cancelled only when its next part arrives.
       cancel: (reason) => void parts.return(reason).catch(() => {}),
     },
     { highWaterMark: 0 },
@@ -161,13 +161,13 @@ class Recovery {
     const last = content.findLast((part) => part.type === "text" || part.type === "tool-call");
     if (last?.type === "text") blocks.set(last, { id: "endmark", text: last.text });
     const added: Block = { id: "endmark", text: "" };
-    const ask = async (wanted: Params): Promise<Answered> => {
+    const ask = async (wanted: Params): Promise<ModelAnswer> => {
       const { content, finishReason, usage } = await model.doGenerate(wanted);
       return { text: textOf(content), finishReason, usage };
     };
     const isReasoned = content.some((part) => part.type === "reasoning");
     const targets = last ? [...blocks.values()] : [added];
-    const recovered = await this.#recovered(targets, result, { params, isReasoned, isSent: false, ask });
+    const recovered = await this.#recover(targets, result, { params, isReasoned, isSent: false, ask });
     if (!recovered) return result;
     const { outcomes, usage } = recovered;
     const whole = content.map((part) => {
@@ -180,15 +180,15 @@ class Recovery {
       content: text === undefined ? whole : [...whole, { type: "text", text }],
       usage,
       finishReason: finishReasonOf(recovered, content.some((part) => part.type === "tool-call")),
-      providerMetadata: disclosed(result.providerMetadata, outcomes),
+      providerMetadata: withDisclosure(result.providerMetadata, outcomes),
     };
   }
 
-  /** The parts of a stream as they come; the end of its last text, and of calls that are cut, is held until they are whole. */
+  /** Yields the parts of a stream as they arrive. Holds the end of the last text and of cut calls until these are complete. */
   async *stream(stream: ReadableStream<Part>, params: Params, model: Model): AsyncGenerator<Part> {
     const blocks = new Map<string, Block>();
     let last: Block | undefined;
-    // The end of the last text with what follows it, and what ends cut calls.
+    // The end of the last text with all later parts, and the ends of cut calls.
     const [held, heldOfCalls]: [Part[], Part[]] = [[], []];
     let finish: Part | undefined;
     let failure: { error: unknown } | undefined;
@@ -238,7 +238,7 @@ class Recovery {
       if (params.abortSignal?.aborted) throw error;
       failure = { error };
     }
-    // A reply that never began must be requested again, which the SDK decides.
+    // If the reply never began, the SDK decides whether to repeat the request.
     if (failure && !last) {
       if (finish === undefined) throw failure.error;
       yield* [failure, finish];
@@ -247,19 +247,19 @@ class Recovery {
     const open = [...blocks.values()].filter((block) => block.toolName !== undefined && !block.isCalled);
     const isLastOpen = last === undefined || last.toolName === undefined || (open.length === 0 && !finish);
     const targets = isLastOpen ? [...open, last ?? { id: "endmark", text: "" }] : open;
-    const ask = async (wanted: Params): Promise<Answered> => collected((await model.doStream(wanted)).stream);
+    const ask = async (wanted: Params): Promise<ModelAnswer> => collectStream((await model.doStream(wanted)).stream);
     const first = { ...finish, ...(failure && { ending: "upstream_error" }) };
-    const recovered = await this.#recovered(targets, first, { params, isReasoned, isSent: true, ask });
+    const recovered = await this.#recover(targets, first, { params, isReasoned, isSent: true, ask });
     const outcomes = recovered?.outcomes ?? new Map<Block, Outcome>();
     for (const block of targets) {
       const outcome = outcomes.get(block);
       const ends = block.toolName === undefined ? held.splice(0) : heldOfCalls.filter((part) => (part.id ?? part.toolCallId) === block.id);
-      yield* outcome ? ended(block, outcome.text, ends) : ends;
+      yield* outcome ? blockEnd(block, outcome.text, ends) : ends;
     }
     yield* held;
     if (recovered) {
       const finishReason = finishReasonOf(recovered, [...blocks.values()].some((block) => block.toolName !== undefined));
-      const providerMetadata = disclosed(finish?.providerMetadata, outcomes);
+      const providerMetadata = withDisclosure(finish?.providerMetadata, outcomes);
       yield { ...finish, type: "finish", usage: recovered.usage, finishReason, providerMetadata };
       return;
     }
@@ -267,29 +267,29 @@ class Recovery {
     if (finish) yield finish;
   }
 
-  /** These blocks made whole, or nothing if all needed nothing. */
-  async #recovered(
+  /** Recovers the blocks that are cut. Returns undefined if none of them is. */
+  async #recover(
     blocks: Block[],
-    first: Omit<Answered, "text">,
-    given: { params: Params; isReasoned: boolean; isSent: boolean; ask: (params: Params) => Promise<Answered> },
-  ): Promise<Recovered | undefined> {
+    first: Omit<ModelAnswer, "text">,
+    given: { params: Params; isReasoned: boolean; isSent: boolean; ask: (params: Params) => Promise<ModelAnswer> },
+  ): Promise<RecoveredReply | undefined> {
     const { params, isSent, ask } = given;
     let { usage, finishReason } = first;
     const outcomes = new Map<Block, Outcome>();
     const turnNumber = params.prompt.filter((message: any) => message.role === "assistant").length + 1;
     for (const block of blocks) {
-      // A call without arguments is complete: the SDK reads `{}`.
-      if (block.toolName !== undefined && block.text.trim() === "" && word(first.finishReason) === "tool-calls" && !first.ending) continue;
+      // A call without arguments is complete: the SDK treats them as `{}`.
+      if (block.toolName !== undefined && block.text.trim() === "" && finishReasonValue(first.finishReason) === "tool-calls" && !first.ending) continue;
       const client = async (request: Ask): Promise<Reply> => {
         const answer = await ask(this.#continuation(block, params, request));
-        usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
+        usage = usage === undefined ? answer.usage : addUsage(usage, answer.usage);
         finishReason = answer.finishReason ?? finishReason;
-        return received(answer, params);
+        return toReply(answer, params);
       };
       const isStop = () => params.abortSignal?.aborted === true;
       const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
       try {
-        const reply = { ...received({ ...first, text: block.text } as Answered, params), reasoned: given.isReasoned };
+        const reply = { ...toReply({ ...first, text: block.text } as ModelAnswer, params), reasoned: given.isReasoned };
         const outcome = await recover(this.#options, client, { reply, isJson, isSent, turnNumber, isStop });
         const isUnchanged = outcome.result === "whole" && outcome.text === block.text && !isMissing(first.finishReason);
         if (!isUnchanged) outcomes.set(block, outcome);
@@ -300,21 +300,21 @@ class Recovery {
     return outcomes.size > 0 ? { outcomes, usage, finishReason: finishReason ?? "other" } : undefined;
   }
 
-  /** The request for the rest. Tools are withheld, so that the answer is a text. */
+  /** Returns the continuation request. The model must not call tools, so that the answer is text. */
   #continuation(block: Block, params: Params, request: Ask): Params {
     const { continuationTokens = 4_096 } = this.#options;
     const limit = params.maxOutputTokens;
     const asked = { ...params, ...(limit && { maxOutputTokens: Math.max(limit, continuationTokens) }) };
     if (request.wanted !== "rest") return asked;
-    const shown = shownFor(request, block.toolName);
+    const shown = shownText(request, block.toolName);
     const prompt = [...params.prompt, ...(shown ? [message("assistant", shown)] : []), message("user", request.prompt)];
-    // With tools, because some providers refuse a conversation with calls of tools that are not there.
+    // Keep the tools, because some providers reject a conversation with calls of undefined tools.
     return { ...asked, prompt, responseFormat: undefined, ...(params.tools?.length && { toolChoice: { type: "none" } }) };
   }
 }
 
-/** What ends a block that is whole now: what was held of its end, after its rest. */
-function* ended(block: Block, text: string, ends: Part[]): Generator<Part> {
+/** Yields the rest of a recovered block, and then the held parts of its end. */
+function* blockEnd(block: Block, text: string, ends: Part[]): Generator<Part> {
   const { id, toolName } = block;
   const kind = toolName === undefined ? "text" : "tool-input";
   const delta = text.slice(block.text.length);
@@ -328,24 +328,24 @@ function* ended(block: Block, text: string, ends: Part[]): Generator<Part> {
 
 const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
 
-const word = (finishReason: any): string => (typeof finishReason === "string" ? finishReason : (finishReason?.unified ?? "unknown"));
+const finishReasonValue = (finishReason: any): string => (typeof finishReason === "string" ? finishReason : (finishReason?.unified ?? "unknown"));
 
-/** The same finish reason with another word, in the form of its version. */
-function withWord(finishReason: any, unified: string): any {
+/** Returns the finish reason with another value, in the form of its version. */
+function withFinishReason(finishReason: any, unified: string): any {
   return typeof finishReason === "string" ? unified : { ...finishReason, unified };
 }
 
 /**
- * Whether the provider sent no finish reason. AI SDK 5 has one word for a missing and an unknown one; later versions also have the
- * provider's own.
+ * Whether the provider sent no finish reason. AI SDK 5 has one value for a missing and an unknown one; later versions also contain the
+ * provider's own value.
  */
 function isMissing(finishReason: any): boolean {
   if (finishReason === undefined || finishReason === "unknown") return true;
   return typeof finishReason === "object" && finishReason.raw == null && ["other", "unknown"].includes(finishReason.unified);
 }
 
-function received({ text, finishReason, usage, ending }: Answered, params: Params): Reply {
-  const unified = word(finishReason);
+function toReply({ text, finishReason, usage, ending }: ModelAnswer, params: Params): Reply {
+  const unified = finishReasonValue(finishReason);
   const stop = unified === "other" && finishReason.raw != null ? finishReason.raw : unified.replaceAll("-", "_");
   const hasEnded = !isMissing(finishReason) && unified !== "interrupted";
   const tokens = usage?.outputTokens;
@@ -358,7 +358,7 @@ function received({ text, finishReason, usage, ending }: Answered, params: Param
   };
 }
 
-async function collected(stream: ReadableStream<Part>): Promise<Answered> {
+async function collectStream(stream: ReadableStream<Part>): Promise<ModelAnswer> {
   let text = "";
   let finish: Part;
   for await (const part of stream as any as AsyncIterable<Part>) {
@@ -369,18 +369,18 @@ async function collected(stream: ReadableStream<Part>): Promise<Answered> {
   return { text, finishReason: finish?.finishReason, usage: finish?.usage };
 }
 
-function finishReasonOf({ finishReason }: Recovered, hasCalls: boolean): any {
-  return hasCalls ? withWord(finishReason, "tool-calls") : finishReason;
+function finishReasonOf({ finishReason }: RecoveredReply, hasCalls: boolean): any {
+  return hasCalls ? withFinishReason(finishReason, "tool-calls") : finishReason;
 }
 
-function disclosed(metadata: any, outcomes: Map<Block, Outcome>): any {
+function withDisclosure(metadata: any, outcomes: Map<Block, Outcome>): any {
   const all = [...outcomes.values()];
   return { ...metadata, endmark: { outcome: all.at(-1)?.result, attempts: all.reduce((sum, outcome) => sum + outcome.attempts, 0) } };
 }
 
-/** A prompt in which the results of tools are capped. The same result is capped the same way in every request. */
-async function capped(prompt: any[], options: { maxChars: number; outputs: Outputs | undefined }, own: string): Promise<any[]> {
-  const shortened = shortener(options.maxChars, options.outputs);
+/** Caps the tool results in a prompt. The same result is capped in the same way in every request. */
+async function capPrompt(prompt: any[], options: { maxChars: number; outputs: Outputs | undefined }, own: string): Promise<any[]> {
+  const shortened = createShortener(options.maxChars, options.outputs);
   const ofOutput = async (output: any): Promise<any> => {
     switch (output.type) {
       case "text":
@@ -408,8 +408,8 @@ async function capped(prompt: any[], options: { maxChars: number; outputs: Outpu
   return Promise.all(prompt.map(ofMessage));
 }
 
-/** A call whose arguments are valid by their schema, or nothing if they could not be corrected. */
-async function repaired(model: Model, { toolCall, inputSchema, error, abortSignal }: any): Promise<any> {
+/** Returns the tool call with corrected arguments, or null if they could not be corrected. */
+async function repairCall(model: Model, { toolCall, inputSchema, error, abortSignal }: any): Promise<any> {
   if (error?.name === "AI_NoSuchToolError" || detect(toolCall.input, "json").verdict === "truncated") return null;
   const schema = await inputSchema({ toolName: toolCall.toolName });
   const task = `Write the arguments of a call of the tool \`${toolCall.toolName}\` as JSON, by this JSON Schema:\n${json(schema)}`;
@@ -417,7 +417,7 @@ async function repaired(model: Model, { toolCall, inputSchema, error, abortSigna
     if (request.step === "resume") throw new AskFailed("cut arguments are not corrected", "final");
     const prompt = [message("user", task), message("assistant", request.text), message("user", request.prompt)];
     const { content, finishReason } = await model.doGenerate({ prompt, abortSignal });
-    return received({ text: textOf(content), finishReason, usage: undefined }, {});
+    return toReply({ text: textOf(content), finishReason, usage: undefined }, {});
   };
   try {
     const { text } = await new Pipeline({ schema, restart: "off" }).run(ask, { text: toolCall.input, stop: "stop" });

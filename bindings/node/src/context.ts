@@ -1,21 +1,21 @@
-/** What an agent reads: tool results within limits, conversations, tokens, and the budget of a session. */
+/** Caps tool results, condenses conversations, counts tokens, and enforces the budget of a session. */
 
 import { createHmac, randomBytes } from "node:crypto";
 import { types } from "node:util";
 
-import { camel, checkNames, copied, json, kind, later, now, onFile, snake, Stateful, type Request } from "./core.js";
+import { camelNames, checkNames, copyInput, json, kind, makeAsync, makeSync, onFile, snakeNames, Stateful, type Request } from "./core.js";
 import { InvalidInput } from "./errors.js";
 import { native, type Input, type NativeOutputs } from "./native.js";
 
 /** The wire formats of requests. */
 export type WireFormat = "openai_chat" | "openai_responses" | "anthropic_messages" | "gemini";
-/** How many characters of a tool result are shown by default. */
+/** The default limit of a tool result, in characters. */
 export const MAX_RESULT_CHARS = 200_000;
 
 /**
- * Keeps the full values of capped results, so that a model can read the rest. Without a `path` they are in memory; with one they are
- * in a SQLite file that several processes share. The least recently kept or read values are removed when all have more than
- * `maxBytes`. Handles cannot be guessed, but whoever knows one can read its value.
+ * Keeps the full values of capped results, so that a model can read the rest. Without a `path` they are kept in memory. With a `path`
+ * they are in a SQLite file, which several processes can share. If all values together exceed `maxBytes`, the least recently used ones are
+ * removed. Handles cannot be guessed, but a handle is enough to read its value.
  */
 export class Outputs {
   readonly #kept = new Map<string, Uint8Array>();
@@ -31,7 +31,7 @@ export class Outputs {
     if (path !== undefined) this.#file = onFile(() => new native.OutputsFile(path, maxBytes));
   }
 
-  /** The handle of a value: the same for the same value, so that a conversation that is sent again stays the same. */
+  /** Returns the handle of a value. It depends only on the value, so that a repeated conversation stays the same. */
   handle(value: Input): string {
     return createHmac("sha256", this.#secret).update(value).digest("hex").slice(0, 16);
   }
@@ -50,31 +50,31 @@ export class Outputs {
     }
   }
 
-  /** The full value. Throws `InvalidInput` with the code `unknown_handle` if there is none. */
+  /** Returns the full value. Throws `InvalidInput` with the code `unknown_handle` if there is none. */
   get(handle: string): Uint8Array {
     const file = this.#file;
     const value = file ? onFile(() => file.get(handle)) : this.#kept.get(handle);
     if (!value) throw new InvalidInput(`no output is kept under the handle \`${handle}\`; it may have been removed`, "unknown_handle");
     if (!this.#file) {
-      // A map is in the order of insertion.
+      // A Map iterates in insertion order, so insert the value again as the newest.
       this.#kept.delete(handle);
       this.#kept.set(handle, value);
     }
     return value;
   }
 
-  /** Answers a call of the tool `endmark_read`: a page, lines, bytes, what a JSON Pointer points to, or matching lines. */
+  /** Answers a call of the tool `endmark_read`: a page, lines, bytes, the target of a JSON Pointer, or matching lines. */
   async read(given: string | object, { maxChars = 20_000 }: { maxChars?: number } = {}): Promise<string> {
-    const wanted = typeof given === "string" ? parsed(given) : given;
+    const wanted = typeof given === "string" ? parseArguments(given) : given;
     const handle: unknown = (wanted as any)?.handle;
     if (typeof handle !== "string") throw new InvalidInput("`handle` is missing: a marker in the result names it", "invalid_part");
     const part = (): Request<string> => ({
       function: "read",
       inputs: [this.get(handle)],
-      options: { arguments: snake(wanted), maxChars },
+      options: { arguments: snakeNames(wanted), maxChars },
       read: (answer) => answer.for_model,
     });
-    return later(part)();
+    return makeAsync(part)();
   }
 
   close(): void {
@@ -89,7 +89,7 @@ export class Outputs {
   }
 }
 
-function parsed(text: string): object {
+function parseArguments(text: string): object {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -97,43 +97,43 @@ function parsed(text: string): object {
   }
 }
 
-/** The tool by which a model reads what was left out of a result; `schema` is the JSON Schema of its arguments. */
+/** The tool with which a model reads omitted parts of a result. `schema` is the JSON Schema of its arguments. */
 export interface ReadTool {
   readonly name: string;
   readonly description: string;
   readonly schema: any;
 }
 
-export const readTool = now((): Request<ReadTool> => ({ function: "read_tool", inputs: [], options: {}, read: (answer) => answer }));
+export const readTool = makeSync((): Request<ReadTool> => ({ function: "read_tool", inputs: [], options: {}, read: (answer) => answer }));
 
 export interface CapOptions {
-  /** At most one of these three; 200,000 characters (code points) without any. */
+  /** At most one of these three limits. The default is 200,000 characters (code points). */
   maxChars?: number | undefined;
   maxBytes?: number | undefined;
   maxTokens?: number | undefined;
-  /** How many items of a list stay, by default 500. */
+  /** The maximum number of items of a list, by default 500. */
   maxItems?: number | undefined;
   keep?: "both" | "head" | "tail" | undefined;
   format?: "auto" | "text" | "json" | "jsonl" | "csv" | "diff" | undefined;
-  /** Keeps the full value there if anything is left out. */
+  /** Where the full value is kept if it is shortened. */
   outputs?: Outputs | undefined;
 }
 
 /** A value within its limits. */
 export interface Capped {
-  /** The value, or a part of it with visible markers where something is left out. */
+  /** The value, or a shortened value with visible markers where parts are omitted. */
   readonly text: string;
   readonly format: string;
   readonly isCut: boolean;
-  /** One for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, … */
+  /** One warning for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, … */
   readonly warnings: readonly any[];
-  /** Under what name the full value can be read, if it was kept. */
+  /** The name with which the full value can be read, if it was kept. */
   readonly handle: string | null;
 }
 
 const capping = (value: Input, { outputs, ...options }: CapOptions = {}): Request<Capped> => {
-  // Bytes could be changed before they are kept.
-  const kept = outputs ? copied(value) : value;
+  // Copy the bytes, because the caller could change them before they are kept.
+  const kept = outputs ? copyInput(value) : value;
   const handle = outputs ? outputs.handle(kept) : null;
   return {
     function: "cap",
@@ -147,23 +147,23 @@ const capping = (value: Input, { outputs, ...options }: CapOptions = {}): Reques
 };
 
 /**
- * Shortens a tool's output visibly: JSON stays JSON, lines and rows that report errors stay, sizes are disclosed. Throws
- * `InvalidInput` for limits that leave no room (80 is the least).
+ * Shortens a tool's output with visible markers. JSON stays valid, and lines and rows that report errors are kept. Throws `InvalidInput`
+ * for limits that are too low (the lowest is 80).
  */
-export const cap = now(capping);
+export const cap = makeSync(capping);
 
 /** A part of an output. */
 export interface Excerpt {
   readonly text: string | null;
-  /** The bytes, where they are not text. */
+  /** The bytes, if they are not text. */
   readonly base64: string | null;
-  /** The part as a model reads it, with where it is. */
+  /** The part as a model reads it, with its position. */
   readonly forModel: string;
   readonly page: number | null;
   readonly pages: number | null;
-  /** UTF-8 bytes of the output, from 0, the end excluded. */
+  /** The range of UTF-8 bytes, from 0, without the end. */
   readonly bytes: readonly [number, number] | null;
-  /** Lines of the output, from 1, both included. */
+  /** The first and the last line, from 1. */
   readonly lines: readonly [number, number] | null;
   readonly matches: number | null;
   readonly warnings: readonly any[];
@@ -171,45 +171,45 @@ export interface Excerpt {
 
 export interface Part {
   page?: number | undefined;
-  /** As `10:20`. */
+  /** A range of lines: `10:20`. */
   lines?: string | undefined;
-  /** As `0:4096`. */
+  /** A range of bytes: `0:4096`. */
   bytes?: string | undefined;
   /** A JSON Pointer. */
   pointer?: string | undefined;
-  /** A regular expression that lines have to match. */
+  /** A regular expression. Only matching lines are returned. */
   grep?: string | undefined;
 }
 
 const reading = (value: Input, { maxChars, ...part }: Part & { maxChars?: number } = {}): Request<Excerpt> => ({
   function: "read",
   inputs: [value],
-  options: { arguments: { handle: "value", ...snake(part) }, maxChars },
-  read: camel,
+  options: { arguments: { handle: "value", ...snakeNames(part) }, maxChars },
+  read: camelNames,
 });
 
 /**
  * Reads a part of an output, by default its first page. Throws `InvalidInput` with the code `no_page`, `bad_range`, `bad_pattern` or
  * `bad_pointer`.
  */
-export const read = now(reading);
+export const read = makeSync(reading);
 
 export interface CompactOptions {
   mode?: "window" | "emergency" | undefined;
   triggerTokens?: number | undefined;
   budgetTokens?: number | undefined;
-  /** How many of the newest turns stay, by default 10. */
+  /** The number of newest turns that are kept, by default 10. */
   keep?: number | undefined;
-  /** Condenses to that share of the history, whatever its size. */
+  /** Condenses the history to this share, whatever its size. */
   keepShare?: number | undefined;
 }
 
-/** A request whose conversation was condensed, if that was needed. */
+/** A request after its conversation was condensed, if that was needed. */
 export interface Compacted<R> {
   readonly request: R;
   /**
    * `tokens_before`, `tokens_after`, `dropped` by kind, `shortened_results`, `over_budget`, `anchors` found and kept by kind, and
-   * `not_compacted`: why it stays as it was, or null.
+   * `not_compacted`: why the request is unchanged, or null.
    */
   readonly receipt: any;
   readonly isCompacted: boolean;
@@ -229,19 +229,19 @@ const compaction = <R = any>(request: R, format: WireFormat, options: CompactOpt
 });
 
 /**
- * Condenses the older part of a conversation, without a model. The `window` (24,000 tokens of history, to at most 32,000) keeps the
- * newest 10 turns; the `emergency` brake counts the whole request (850,000 tokens). No tool call loses its result, and the user's task
- * stays. Throws `InvalidInput` if the request is not of its format.
+ * Condenses the older part of a conversation, without a model. `window` starts above 24,000 tokens of history, condenses it to at most
+ * 32,000 and keeps the newest 10 turns. `emergency` starts above 850,000 tokens of the whole request. The user's task is kept, and so is
+ * the result of each tool call. Throws `InvalidInput` if the request does not have the format.
  */
-export const compact = now(compaction);
+export const compact = makeSync(compaction);
 
-/** How many tokens something has for a model, and what sending it costs. */
+/** The number of tokens of a text or request for a model, and its price. */
 export interface Count {
   readonly tokens: number;
-  /** Whether the model's own tokenizer counted. */
+  /** Whether the model's own tokenizer counted the tokens. */
   readonly exact: boolean;
   readonly countedAs: string;
-  /** Dollars to send it, as a decimal number; null for a model without a price. */
+  /** The price in dollars, as a decimal number; null for a model without a known price. */
   readonly usd: string | null;
   readonly pricesAsOf: string;
 }
@@ -250,13 +250,13 @@ const counting = (text: unknown, model: string, { format, ...options }: { format
   function: "count",
   inputs: [body(text)],
   options: { model, for: format, ...options },
-  read: camel,
+  read: camelNames,
 });
 
-/** Counts the tokens of a text, or of a whole request in a wire `format`. `at` is the second since 1970 whose prices hold. */
-export const count = now(counting);
+/** Counts the tokens of a text, or of a whole request in a wire `format`. Prices are those at the time `at`, in seconds since 1970. */
+export const count = makeSync(counting);
 
-/** The tokens that a provider reports of a call. `prompt` includes `cached`, and `completion` includes `reasoning`. */
+/** The tokens of a call, as the provider reports them. `prompt` includes `cached`, and `completion` includes `reasoning`. */
 export interface Tokens {
   readonly prompt?: number | undefined;
   readonly cached?: number | undefined;
@@ -265,14 +265,14 @@ export interface Tokens {
   readonly reasoning?: number | undefined;
 }
 
-/** A call that may be made. Its worst case is held until `afterCall`. */
+/** An admitted call. Its maximum cost is held until `afterCall`. */
 export interface Admitted {
   readonly id: number;
-  /** The limit to send. It is lower than the one that was asked for in a closing call. */
+  /** The output limit to send. In a closing call it may be lower than the requested one. */
   readonly maxOutputTokens: number;
-  /** The session's last call: make it without tools, and ask for a summary of the findings. */
+  /** Whether this is the session's last call: make it without tools, and ask for a summary of the findings. */
   readonly isClosing: boolean;
-  /** The share of the budget that is spent, the first time that it passes a level. */
+  /** The spent share of the budget, if a warning level was passed for the first time. */
   readonly warningPercent: number | null;
 }
 
@@ -290,11 +290,11 @@ export interface Usage {
   readonly tokens: Required<Tokens>;
   readonly usd: string;
   readonly heldTokens: number;
-  /** Null without a budget in tokens. */
+  /** The remaining tokens, or null without a budget in tokens. */
   readonly tokensLeft: number | null;
 }
 
-const budgetOf = now((environment: object): Request<number> => ({
+const budgetOf = makeSync((environment: object): Request<number> => ({
   function: "token_budget",
   inputs: [],
   options: { environment: { ...environment } },
@@ -302,7 +302,7 @@ const budgetOf = now((environment: object): Request<number> => ({
 }));
 
 /**
- * What one session may spend, and what it has spent. A budget of 0 means unlimited. The amount is held before each call and settled
+ * The budget of one session and its usage so far. A budget of 0 means unlimited. The maximum cost of a call is held before it and settled
  * after it, so that parallel calls cannot exceed the budget.
  */
 export class Meter {
@@ -312,33 +312,33 @@ export class Meter {
     this.#meter = new Stateful("meter", [], options);
   }
 
-  /** A meter with the budget of `ENDMARK_TOKEN_BUDGET`, else of `SRE_AGENT_TOKEN_BUDGET`, as `850000`, `850,000` or `850_000`. */
+  /** Creates a meter with the budget of `ENDMARK_TOKEN_BUDGET` or else `SRE_AGENT_TOKEN_BUDGET`, such as `850,000` or `850_000`. */
   static fromEnvironment(environment: Record<string, string | undefined> = process.env): Meter {
     return new Meter({ maxTokens: budgetOf(environment) });
   }
 
   /**
-   * Asks whether a call may be made, and holds the most that it can cost. `isContinuation`: it continues a cut reply, so it is never the
-   * closing call, which is kept for the session's answer. Throws `NotAdmitted`.
+   * Admits a call and holds its maximum cost, or throws `NotAdmitted`. `isContinuation` means that the call continues a cut reply. Such a
+   * call is never the closing call, which is kept for the session's answer.
    */
   beforeCall(model: string, sizes: { promptTokens: number; maxOutputTokens: number; at?: number; isContinuation?: boolean }): Admitted {
-    return camel(this.#meter.call("before_call", [], { model, ...sizes }));
+    return camelNames(this.#meter.call("before_call", [], { model, ...sizes }));
   }
 
   /**
-   * Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered, and costs
-   * nothing.
+   * Settles a call with the `tokens` that its provider reports, or else with the received `text`. Without both, the call was not answered
+   * and costs nothing.
    */
   afterCall(admitted: Admitted, given: { tokens?: Tokens | undefined; text?: string | undefined; at?: number } = {}): CallCost {
     const { tokens, ...rest } = given;
     if (tokens !== undefined && typeof tokens !== "object") throw new InvalidInput(`\`tokens\` is ${kind(tokens)}`, "invalid_usage");
-    return camel(this.#meter.call("after_call", [], { id: admitted.id, tokens: tokens && snake(tokens), ...rest }));
+    return camelNames(this.#meter.call("after_call", [], { id: admitted.id, tokens: tokens && snakeNames(tokens), ...rest }));
   }
 
   usage(): Usage {
-    const usage = camel(this.#meter.call("usage"));
-    return { ...usage, tokens: camel(usage.tokens) };
+    const usage = camelNames(this.#meter.call("usage"));
+    return { ...usage, tokens: camelNames(usage.tokens) };
   }
 }
 
-export const contextLater = { cap: later(capping), read: later(reading), compact: later(compaction), count: later(counting) };
+export const contextLater = { cap: makeAsync(capping), read: makeAsync(reading), compact: makeAsync(compaction), count: makeAsync(counting) };

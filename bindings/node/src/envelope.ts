@@ -1,5 +1,5 @@
 /**
- * One JSON document for each answer of a command, in which nothing is shortened without a warning. For any parser of arguments:
+ * Prints the result of a command as one JSON document, in which nothing is shortened without a warning. Works with any argument parser:
  *
  *     program.command("show <name>").action(answers((name) => ({ name, log: readLog(name) })));   // commander
  *     yargs.command("show <name>", "shows it", {}, answers(({ name }) => ({ name, log: readLog(name) })));
@@ -8,23 +8,23 @@
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { camel, json, now, snake, type Request } from "./core.js";
+import { camelNames, json, makeSync, snakeNames, type Request } from "./core.js";
 import { InvalidInput } from "./errors.js";
 
-/** What is known of a field, by which a cut of a backend is found. `field` is a path from `data`, in which `[*]` is every item. */
+/** The known limits of a field, which help to detect that a backend cut its value. In the path `field`, `[*]` means every item. */
 export interface Rule {
   field: string;
   maxBytes?: number;
   maxChars?: number;
   maxItems?: number;
-  /** The value is what it is, however it ends. */
+  /** Whether the value is always complete, however it ends. */
   exact?: boolean;
 }
 
 export interface CommandFailure {
   exitCode?: number;
   hint?: string;
-  /** What the command has to show all the same. */
+  /** The part of the result that is available nevertheless. */
   data?: unknown;
   /** A path from `input` or `data`. */
   field?: string;
@@ -33,7 +33,7 @@ export interface CommandFailure {
   phase?: "validation" | "execution";
 }
 
-/** A command throws it to answer with an error. */
+/** The error of a command. */
 export class CommandFailed extends Error {
   constructor(
     readonly code: string,
@@ -49,35 +49,35 @@ export interface DocumentOptions {
   error?: CommandFailed | undefined;
   warnings?: readonly object[] | undefined;
   durationMs?: number | undefined;
-  /** For the whole document, by default 1,000,000. */
+  /** The limit of the whole document, by default 1,000,000. */
   maxResponseBytes?: number | undefined;
   rules?: readonly Rule[] | undefined;
 }
 
-/** An envelope that is ready to be written. */
+/** A finished envelope. */
 export interface Document {
-  /** On one line, with all of `ok`, `data`, `error`, `warnings` and `meta`. */
+  /** The document on one line, with `ok`, `data`, `error`, `warnings` and `meta`. */
   readonly json: string;
   readonly exitCode: number;
 }
 
 /**
- * Makes an envelope: what a backend cut is found, and what is over `maxResponseBytes` is shortened, with a warning for each. Throws
- * `InvalidInput` for data that cannot be JSON.
+ * Creates an envelope of at most `maxResponseBytes`, with a warning for each value that a backend cut or that is shortened here. Throws
+ * `InvalidInput` if `data` cannot be written as JSON.
  */
-export const document = now((data: unknown = null, { error, rules = [], ...options }: DocumentOptions = {}): Request<Document> => {
+export const document = makeSync((data: unknown = null, { error, rules = [], ...options }: DocumentOptions = {}): Request<Document> => {
   const { data: shown, exitCode = 1, ...details } = error?.options ?? {};
   return {
     function: "envelope",
     inputs: [json(error ? (shown ?? null) : data)],
-    options: { ...options, rules: rules.map(snake), error: error && snake({ code: error.code, message: error.message, exitCode, ...details }) },
+    options: { ...options, rules: rules.map(snakeNames), error: error && snakeNames({ code: error.code, message: error.message, exitCode, ...details }) },
     read: (answer) => ({ json: answer.document, exitCode: answer.exit_code }),
   };
 });
 
 /**
- * Checks what a command is to write, before anything is written: throws `CommandFailed` with the code `FIELD_TOO_LARGE` and exit code 2
- * for a field with more UTF-8 bytes than its limit.
+ * Checks the inputs of a command before it writes anything. Throws `CommandFailed` with the code `FIELD_TOO_LARGE` and exit code 2 for a
+ * field with more UTF-8 bytes than its limit.
  */
 export function checkLimits(fields: Readonly<Record<string, unknown>>, maxBytes: Readonly<Record<string, number>>): void {
   const size = (value: unknown) => Buffer.byteLength(typeof value === "string" ? value : json(value));
@@ -85,10 +85,10 @@ export function checkLimits(fields: Readonly<Record<string, unknown>>, maxBytes:
   const error = overLimit(Object.fromEntries(given.map((field) => [field, size(fields[field])])), maxBytes);
   if (!error) return;
   const { code, message, ...details } = error;
-  throw new CommandFailed(code, message, camel(details));
+  throw new CommandFailed(code, message, camelNames(details));
 }
 
-const overLimit = now((sizes: object, maxBytes: object): Request<any> => ({
+const overLimit = makeSync((sizes: object, maxBytes: object): Request<any> => ({
   function: "check_limits",
   inputs: [],
   options: { sizes, maxBytes },
@@ -96,11 +96,11 @@ const overLimit = now((sizes: object, maxBytes: object): Request<any> => ({
 }));
 
 export interface AnswerOptions extends Omit<DocumentOptions, "error" | "durationMs"> {
-  /** Limits of the fields of the command's first argument that is an object (yargs), by name. */
+  /** The limits of input fields by name. The fields are those of the first argument that is an object (yargs). */
   maxBytes?: Readonly<Record<string, number>> | undefined;
 }
 
-/** Runs a command, writes its envelope to standard output, and resolves to the exit code. Any other error is `bug` with exit code 70. */
+/** Runs a command, prints its envelope, and resolves to the exit code. An error other than `CommandFailed` is `bug`, exit code 70. */
 export async function run(command: () => unknown, options: Omit<AnswerOptions, "maxBytes"> = {}): Promise<number> {
   const begun = performance.now();
   let data: unknown = null;
@@ -127,7 +127,7 @@ function bug(thrown: unknown): CommandFailed {
   return new CommandFailed("bug", String(thrown), { exitCode: 70 });
 }
 
-/** Writes all of a text: a pipe that is full takes a part of it, and a process that exits then loses the rest. */
+/** Writes a whole text. A full pipe accepts only a part, and the rest would be lost if the process exited then. */
 async function write(text: string): Promise<void> {
   let rest: Uint8Array = Buffer.from(text);
   while (rest.length > 0) {
@@ -140,7 +140,7 @@ async function write(text: string): Promise<void> {
   }
 }
 
-/** Makes an action of a function: what it returns is written in an envelope, and the process exits with its code. */
+/** Wraps a function as an action. Its return value is printed in an envelope, and the process exits. */
 export function answers<A extends unknown[]>(command: (...given: A) => unknown, options: AnswerOptions = {}): (...given: A) => Promise<void> {
   const { maxBytes, ...rest } = options;
   return async (...given) => {

@@ -1,6 +1,6 @@
-/** The errors of the package. All are an `EndmarkError`. */
+/** The errors of the package, all derived from `EndmarkError`. */
 
-/** Any failure that Endmark reports. `code` is a word for programs, which stays the same. */
+/** Any failure that Endmark reports. `code` is a stable, machine-readable word. */
 export class EndmarkError extends Error {
   constructor(
     message: string,
@@ -14,52 +14,53 @@ export class EndmarkError extends Error {
 /** An argument is not valid: an unknown format, a limit that is too small, bytes that are not UTF-8. */
 export class InvalidInput extends EndmarkError {}
 
-/** No continuation could make the text valid, or it is not of the format that was named. */
+/** No continuation could make the text valid, or the text does not have the given format. */
 export class Malformed extends EndmarkError {}
 
 /** A bug in Endmark. Please report it with the input that causes it. */
 export class InternalError extends EndmarkError {}
 
 /**
- * A budget does not admit a call. `code` is `held` (calls under way hold what is left: ask again when one of them is over), `used_up`,
- * `too_large` (the call may need more than the whole budget) or `no_price` (there is a budget in dollars, and the model has no price).
+ * A budget does not admit a call. `code` is `held` (running calls hold the rest of the budget: retry after one of them has ended),
+ * `used_up`, `too_large` (the call may need more than the whole budget) or `no_price` (there is a budget in dollars, and the model has no
+ * price).
  */
 export class NotAdmitted extends EndmarkError {}
 
 /**
- * Two parts were not joined to a verified text. Nothing received is lost with it. `code` is `ambiguous`, `still_truncated`,
+ * Two parts could not be joined to a verified text. The error contains everything received. `code` is `ambiguous`, `still_truncated`,
  * `malformed`, `nothing_to_join` or `no_seam`.
  */
 export class MergeError extends EndmarkError {
   constructor(
     message: string,
     code: string,
-    /** Everything received, joined at the best seam, or one part after the other. */
+    /** Everything received, joined at the best seam, or simply concatenated. */
     readonly attempt: string,
-    /** How many UTF-16 units at the beginning of `attempt` are verified. */
+    /** The number of UTF-16 units at the start of `attempt` that are verified. */
     readonly verifiedLength: number,
   ) {
     super(message, code);
   }
 }
 
-/** What is known of a reply that stays cut. */
+/** The known parts of a reply that stays cut. */
 export interface Exhausted {
-  /** How many calls were made without the reply becoming whole. */
+  /** The number of calls that were made. */
   readonly attempts: number;
   /** Everything received, joined at the best seams. */
   readonly mergedRaw: string;
-  /** How many UTF-16 units at the beginning of `mergedRaw` are verified. */
+  /** The number of UTF-16 units at the start of `mergedRaw` that are verified. */
   readonly verifiedLength: number;
-  /** The true beginning of the reply, which can be shown to its reader. */
+  /** The verified start of the reply, which can be shown to users. */
   readonly text: string;
-  /** The likeliest whole text, if there is one. It is a guess. */
+  /** The most likely whole text, or null. It is only a guess. */
   readonly best: string | null;
 }
 
 /**
- * The attempts are used up, and the reply is still not whole. `code` is `attempts`, `no_progress`, `ambiguous`, `refused`, `rejected`,
- * `budget` or `stopped`; `cause` is what the last request that brought no answer threw.
+ * The recovery ended, and the reply is still cut. `code` is `attempts`, `no_progress`, `ambiguous`, `refused`, `rejected`, `budget` or
+ * `stopped`. `cause` is the error of the last request without an answer.
  */
 export class ResumeExhausted extends EndmarkError {
   constructor(message: string, code: string, exhausted: Exhausted, cause?: unknown) {
@@ -73,15 +74,15 @@ export class ResumeExhausted extends EndmarkError {
 export interface ResumeExhausted extends Exhausted {}
 
 /**
- * The provider refused, filtered, paused or gave up the reply, or ended it with an unknown word, so that nothing was asked.
+ * The provider refused, filtered, paused or gave up the reply, or its stop reason is unknown. No continuation was requested.
  *
- * `text` is the reply, unchanged. `code` is `passed`, or `unknown_stop` for an unknown word: the reply may be cut.
+ * `text` is the unchanged reply. `code` is `passed`, or `unknown_stop` for an unknown stop reason: the reply may be cut.
  */
 export class NotResumed extends EndmarkError {
   constructor(
     readonly text: string,
     reason?: string,
-    /** The provider's word for the end of the reply. */
+    /** The provider's stop reason. */
     readonly stop?: string,
   ) {
     const isUnknown = reason === "unknown";
@@ -98,7 +99,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** The reply is not cut, and not valid either: it breaks its grammar or its schema, and no correction helped. */
+/** The reply is not cut but invalid: it violates its grammar or its schema, and no correction helped. */
 export class InvalidReply extends EndmarkError {
   constructor(
     readonly text: string,
@@ -112,16 +113,16 @@ export class InvalidReply extends EndmarkError {
 /** A SQLite file cannot be opened, read or written. `code` is `file`. */
 export class FileError extends EndmarkError {}
 
-/** The options that have another name here than in the addon. */
+/** Options of the addon that have another name in TypeScript. */
 const NAMES: Readonly<Record<string, string>> = { for: "format", from: "askedFrom" };
 
-/** A name as JavaScript has it. */
+/** Converts a name to camel case. */
 export function camelName(name: string): string {
   return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Returns the error for a failure of the addon. */
-export function raised(failure: string): EndmarkError {
+export function toError(failure: string): EndmarkError {
   const { kind, code, details, options = [], message: written } = JSON.parse(failure);
   const named = (quoted: string, name: string) => (options.includes(name) ? `\`${NAMES[name] ?? camelName(name)}\`` : quoted);
   const message: string = written.replace(/`([^`]*)`/g, named);

@@ -1,4 +1,5 @@
-//! SQLite files: the log of cut replies, and the full values of capped results. The addon has its own SQLite.
+//! SQLite files: the log of cut replies, and the full values of capped results. The addon contains its own
+//! SQLite.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use napi_derive::napi;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
-/// How long a writer waits for another process, on a thread of Node's pool and on that of the event loop.
+/// How long a write waits for other processes: on a thread of Node's pool, and on the thread of the event
+/// loop.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const EVENT_LOOP_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -20,7 +22,7 @@ fn failed(error: rusqlite::Error) -> Error {
     Error::from_reason(error.to_string())
 }
 
-/// An open SQLite file, until it is closed.
+/// A SQLite file. `None` after it was closed.
 struct File(Option<Connection>);
 
 impl File {
@@ -42,27 +44,27 @@ pub struct LogFile(Arc<Mutex<File>>);
 
 #[napi]
 impl LogFile {
-    /// Opens the file, and makes the table if it is not there.
+    /// Opens the file, and creates the table if it is missing.
     #[napi(constructor)]
     pub fn new(path: String) -> Result<Self> {
         let file = File::open(&path, LOG_TABLE, BUSY_TIMEOUT)?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 
-    /// Writes a row on a thread of Node's pool. Lengths are bytes.
+    /// Writes a row on a thread of Node's pool. Lengths are in bytes.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn write(&self, row: String, task_id: String, turn_number: i64) -> AsyncTask<Write> {
         AsyncTask::new(Write { file: Arc::clone(&self.0), row, task_id, turn_number })
     }
 
-    /// Closes the file; a second time does nothing.
+    /// Closes the file. Closing it again has no effect.
     #[napi]
     pub fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 }
 
-/// A row on its way.
+/// A row that is being written.
 pub struct Write {
     file: Arc<Mutex<File>>,
     row: String,
@@ -93,19 +95,19 @@ impl Task for Write {
     }
 }
 
-/// The full values of capped results in a SQLite file.
+/// The full values of capped results in a SQLite file, with the maximum of their total size in bytes.
 #[napi]
 pub struct OutputsFile(File, i64);
 
 #[napi]
 impl OutputsFile {
-    /// Opens the file, and creates a missing table.
+    /// Opens the file, and creates the table if it is missing.
     #[napi(constructor)]
     pub fn new(path: String, max_bytes: i64) -> Result<Self> {
         Ok(Self(File::open(&path, OUTPUTS_TABLE, EVENT_LOOP_BUSY_TIMEOUT)?, max_bytes))
     }
 
-    /// Keeps a value, and removes the least recently used ones above the size.
+    /// Stores a value. Removes the least recently used values if the total size exceeds the maximum.
     #[napi]
     pub fn keep(&self, handle: String, value: Uint8Array) -> Result<()> {
         let connection = self.0.connection()?;
@@ -114,7 +116,7 @@ impl OutputsFile {
         Ok(())
     }
 
-    /// Returns a value, if it exists.
+    /// Returns the value of a handle, if it exists.
     #[napi]
     pub fn get(&self, handle: String) -> Result<Option<Buffer>> {
         let connection = self.0.connection()?;
@@ -124,7 +126,7 @@ impl OutputsFile {
         Ok(found.map_err(failed)?.map(Buffer::from))
     }
 
-    /// Closes the file; a second time does nothing.
+    /// Closes the file. Closing it again has no effect.
     #[napi]
     pub fn close(&mut self) {
         self.0.0 = None;

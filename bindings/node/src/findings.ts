@@ -1,24 +1,24 @@
 /**
- * What a team of agents hands over: instructions for a prompt, estimates, checks, plans, and reports that disclose every gap. What is
- * answered has the names of its JSON form, as the command writes it.
+ * Handles the findings of a team of agents: instructions for prompts, estimates, checks, plans and reports that disclose gaps. Results
+ * have the field names of the JSON that the command writes.
  */
 
-import { now, type Request } from "./core.js";
+import { makeSync, type Request } from "./core.js";
 import type { Input } from "./native.js";
 
-/** An estimate before a result is written, and what became of it. */
+/** The size of results before and after compression, in tokens. */
 export interface Receipt {
   budget_left: number;
-  /** 40 % of what is left. */
+  /** 40 % of `budget_left`. */
   limit_tokens: number;
   findings_before: number;
   estimated_tokens_before: number;
   compressed: boolean;
   findings: number;
   estimated_tokens: number;
-  /** Findings joined with another one of the same weakness and file. */
+  /** The number of findings that were merged with another one of the same weakness and file. */
   joined: number;
-  /** The number of parts that the compressions left out. */
+  /** The number of parts that the compressions removed. */
   dropped: { titles: number; evidence_lines: number; flow_steps: number };
   /** The counted tokens of the text; null for an estimate. */
   tokens: number | null;
@@ -56,7 +56,7 @@ export interface CheckedResult {
   truncated_findings: number;
   needs_reaudit: number;
   discarded: number;
-  /** How many findings there must have been, and how that is known. */
+  /** The number of findings to expect, and what it is based on; null if nothing states it. */
   expected: { findings: number; basis: "checkpoint" | "declared_findings" | "highest_id" } | null;
   lost: number;
   findings: CheckedFinding[];
@@ -65,18 +65,18 @@ export interface CheckedResult {
 export interface Transcript {
   results: CheckedResult[];
   checkpoints: any[];
-  /** What was ignored or not understood: `position`, `kind`, `text`, `message`. */
+  /** Text that was ignored or not understood: `position`, `kind`, `text`, `message`. */
   remarks: any[];
   remarks_omitted: number;
 }
 
 export interface Plan {
-  /** Nothing is left to do. */
+  /** Whether nothing is left to do. */
   done: boolean;
-  /** What is to be done now: `agent_id`, `kind`, `round`, `dimensions`, `max_turns`, `max_findings`. */
+  /** The runs to start now: `agent_id`, `kind`, `round`, `dimensions`, `max_turns`, `max_findings`. */
   runs: any[];
   agents: any[];
-  /** Results that do not say whose they are. */
+  /** The names of results whose agent is unknown. */
   not_attributed: string[];
 }
 
@@ -84,7 +84,7 @@ export interface MergedFindings {
   /** The findings in the canonical form, with an end marker only if nothing is missing. */
   text: string;
   markdown: string;
-  /** The findings, and the disclosure of what was cut, lost and not looked into. */
+  /** The findings, and the disclosure of everything that was cut, lost or not examined. */
   report: any;
 }
 
@@ -105,40 +105,40 @@ const request = <T>(name: string, inputs: Input[], options: object): Request<T> 
   read: (answer) => answer,
 });
 
-/** The instructions for an agent's prompt: markers, estimate, compression and checkpoints. */
-export const protocol = now((options: ProtocolOptions = {}) => request<string>("protocol", [], options));
+/** Returns the instructions for an agent's prompt: markers, estimate, compression and checkpoints. */
+export const protocol = makeSync((options: ProtocolOptions = {}) => request<string>("protocol", [], options));
 
-/** Estimates a result before it is written: 300 tokens a finding and 200 more, against 40 % of what is left. */
-export const estimate = now((findings: number, budgetLeft: number) => request<Receipt>("estimate", [], { findings, budgetLeft }));
+/** Estimates whether a result fits: 300 tokens per finding and 200 more must be at most 40 % of the remaining budget. */
+export const estimate = makeSync((findings: number, budgetLeft: number) => request<Receipt>("estimate", [], { findings, budgetLeft }));
 
-/** Writes a whole result again, compressed if it would not fit. Throws `Malformed` for a cut one: it would look whole. */
-export const fit = now((draft: Input, budgetLeft: number) =>
+/** Rewrites a complete result, compressed if it would not fit. Throws `Malformed` for a cut one, which would look complete. */
+export const fit = makeSync((draft: Input, budgetLeft: number) =>
   request<{ receipt: Receipt; text: string; findings: any[] }>("fit", [draft], { budgetLeft }),
 );
 
-/** Reads an agent's transcript: its results, which findings are complete, its checkpoints, and what had to be ignored. */
-export const check = now((transcript: Input) => request<Transcript>("check", [transcript], {}));
+/** Reads an agent's transcript: its results, how complete each finding is, its checkpoints, and the ignored text. */
+export const check = makeSync((transcript: Input) => request<Transcript>("check", [transcript], {}));
 
-/** Transcripts by name; an agent is recognised by its own name in it, too. */
+/** Transcripts by name. The name may identify the agent. */
 export type Results = Readonly<Record<string, Input>>;
 
 /** A `team` is `{ agents: [{ agent_id, dimensions, max_turns }], rounds, emergency }`. */
 export interface TeamOptions {
   team?: object;
-  /** Agents that have handed over nothing may still be at work; otherwise that is a severe cut. */
+  /** Whether agents without a result may still be running. Otherwise a missing result is a severe cut. */
   running?: boolean;
 }
 
 const ofTeam = <T>(name: string, results: Results, options: TeamOptions): Request<T> =>
   request(name, Object.values(results), { origins: Object.keys(results), ...options });
 
-/** Says who does what again. Throws `InvalidInput` for a team that cannot be read. */
-export const plan = now((results: Results, options: TeamOptions = {}) => ofTeam<Plan>("plan", results, options));
+/** Plans which agents run again, and with which dimensions. Throws `InvalidInput` for an invalid team. */
+export const plan = makeSync((results: Results, options: TeamOptions = {}) => ofTeam<Plan>("plan", results, options));
 
 /** Merges the results of all agents and rounds into one list, with its report. */
-export const merge = now((results: Results, options: TeamOptions = {}) => ofTeam<MergedFindings>("merge", results, options));
+export const merge = makeSync((results: Results, options: TeamOptions = {}) => ofTeam<MergedFindings>("merge", results, options));
 
-/** The final report in Markdown. After a cut it always lists who was cut, the gaps that may remain, and what was lost. */
+/** Returns the final report in Markdown. It discloses all cut agents, the gaps that may remain, and the lost findings. */
 export function report(results: Results, options: TeamOptions = {}): string {
   return merge(results, options).markdown;
 }

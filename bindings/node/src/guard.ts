@@ -1,10 +1,10 @@
-/** Whether an artifact is finished, or its author just stopped. */
+/** Checks whether an artifact is finished, and supervises runs of agents. */
 
-import { camel, later, now, snake, Stateful, type Request } from "./core.js";
+import { camelNames, makeAsync, makeSync, snakeNames, Stateful, type Request } from "./core.js";
 import type { Input } from "./native.js";
 
 export interface GuardFinding {
-  /** What was looked for, such as `section_missing`, `placeholder` or `mid_sentence`. */
+  /** The check, such as `section_missing`, `placeholder` or `mid_sentence`. */
   readonly check: string;
   /** From 1. */
   readonly line: number;
@@ -22,45 +22,45 @@ export interface GuardReport {
   readonly unlisted: number;
 }
 
-/** What an artifact must have. */
+/** The criteria for an artifact. */
 export interface GuardCriteria {
-  /** Lines that are not blank, without front matter. */
+  /** The minimum number of lines, without blank lines and front matter. */
   minLines?: number | undefined;
-  /** Headings, at any level unless they are written with `#`. */
+  /** Required headings, at any level unless they are written with `#`. */
   requiredSections?: readonly string[] | undefined;
   forbiddenPhrases?: readonly string[] | undefined;
-  /** Replaces the known phrases of a handoff instead of adding to them. */
+  /** Whether only these phrases are forbidden, and not the built-in ones. */
   forbiddenPhrasesOnly?: boolean | undefined;
 }
 
 export interface GuardOptions extends GuardCriteria {
-  /** The artifact's file name, by which code is recognised. */
+  /** The artifact's file name, which shows whether it is code. */
   name?: string | undefined;
   /** A Markdown, YAML, TOML or JSON file with the criteria. */
   template?: { name: string; text: string } | undefined;
 }
 
-const reported = (report: any): GuardReport => ({ ...camel(report), findings: report.findings.map(camel) });
+const toReport = (report: any): GuardReport => ({ ...camelNames(report), findings: report.findings.map(camelNames) });
 
 const judging = (artifact: string, options: GuardOptions = {}): Request<GuardReport> => ({
   function: "guard",
   inputs: [artifact],
   options,
-  read: reported,
+  read: toReport,
 });
 
 /**
- * Checks an artifact: placeholders, missing or empty sections, announced rests, omitted code, text that breaks off. Throws
- * `InvalidInput` for criteria that cannot be read.
+ * Checks an artifact for placeholders, missing or empty sections, postponed parts, omitted code and text that breaks off. Throws
+ * `InvalidInput` for invalid criteria.
  */
-export const guard = now(judging);
+export const guard = makeSync(judging);
 
-/** The same on a thread of Node's pool. */
-export const guardLater = later(judging);
+/** Does the same as `guard` on a thread of Node's pool. */
+export const guardLater = makeAsync(judging);
 
-/** What the artifacts of an agent must have, and from which share of its model's context on a run is at risk. */
+/** The criteria for an agent's artifacts, and the share of the model's context above which a run is at risk. */
 export interface ContextWindowGuardConfig extends GuardOptions {
-  /** By default 0.85. */
+  /** The share of the context, by default 0.85. */
   tokenUsageWarningThreshold?: number | undefined;
 }
 
@@ -75,64 +75,64 @@ export type AgentRunEvent =
   | "agent_run.failed";
 
 export interface RunOptions {
-  /** Whose stream is read: `claude` (with `--output-format stream-json`), `codex`, `gemini`, `opencode`; `plain` for any other command. */
+  /** The agent whose output is read: `claude` (with `--output-format stream-json`), `codex`, `gemini`, `opencode`; `plain` for any other command. */
   agent?: "claude" | "codex" | "gemini" | "opencode" | "plain" | undefined;
-  /** How often the agent is started at most, by default 3. */
+  /** The maximum number of attempts, by default 3. */
   maxAttempts?: number | undefined;
   maxSeconds?: number | undefined;
-  /** The model's limit, if it is known better than from the agent or the table of models. */
+  /** The context limit of the model, which overrides the agent's own information and the table of models. */
   limitTokens?: number | undefined;
 }
 
-/** What an agent of your own used in its attempt so far. */
+/** The usage of your own agent in its current attempt. */
 export interface AttemptUsage {
   input?: number | undefined;
   output?: number | undefined;
-  /** The largest single call, input and output together: the sum of all says nothing about the context. */
+  /** The largest single call, input and output together, because the sum of all calls does not show how full the context is. */
   largestCall?: number | undefined;
   model?: string | undefined;
 }
 
 export interface Progress {
-  /** How long the run has taken, with all its attempts. */
+  /** The duration of the run with all its attempts. */
   seconds?: number | undefined;
   usage?: AttemptUsage | undefined;
 }
 
 export interface AttemptEnd extends Progress {
-  /** The artifact's text; without it there is none. */
+  /** The artifact's text. Leave it out if there is no artifact. */
   artifact?: string | undefined;
   exitCode?: number | undefined;
   signal?: number | undefined;
-  /** Why the agent was made to end. */
+  /** The reason for which the agent was stopped. */
   stopped?: "silence" | "time" | "ceiling" | "lingering" | undefined;
-  /** The artifact's path, as the agent knows it. */
+  /** The artifact's path, as the agent sees it. */
   path?: string | undefined;
-  /** The task, for an agent that knows nothing of its last attempt any more. */
+  /** The task, for an agent that does not remember its last attempt. */
   task?: string | undefined;
 }
 
-/** A run as it is now. */
+/** The current state of a run. */
 export interface AgentRunSnapshot {
   readonly state: AgentRunState;
-  /** Such as `CONTEXT_GUARD_FAIL`, `CONTEXT_EXHAUSTION`, `BUDGET`, `STALLED` or `AGENT_CRASH`. */
+  /** The error, such as `CONTEXT_GUARD_FAIL`, `CONTEXT_EXHAUSTION`, `BUDGET`, `STALLED` or `AGENT_CRASH`. */
   readonly reason: string | null;
-  /** What to do next; `stop` ends the agent, because the run is over its time. */
+  /** The next action; `stop` means: end the agent, because the run exceeds its time limit. */
   readonly step: "start" | "wait" | "stop" | "done";
-  /** From 1; 0 before the first. */
+  /** The current attempt, from 1; 0 before the first. */
   readonly attempt: number;
-  /** What the call brought about. */
+  /** The events that the call caused. */
   readonly events: readonly AgentRunEvent[];
   readonly tokenUsage: { readonly input: number; readonly output: number; readonly total: number };
   readonly usd: string | null;
-  /** Whether a call used more of the model's context than the threshold; null if that is not known. */
+  /** Whether a call used more of the model's context than the threshold; null if unknown. */
   readonly contextExhaustionRisk: boolean | null;
-  /** The agent's own session, by which it can be continued. */
+  /** The agent's own session id, with which the session can be continued. */
   readonly session: string | null;
 }
 
 export interface EndedAttempt extends AgentRunSnapshot {
-  /** How the attempt ended, whatever the agent says: `whole`, `truncated`, `wrapped_up`, `context_exhausted`, `crashed`, … */
+  /** How the attempt ended, regardless of what the agent reports: `whole`, `truncated`, `wrapped_up`, `context_exhausted`, `crashed`, … */
   readonly verdict: string;
   readonly evidence: readonly string[];
   readonly report: GuardReport;
@@ -140,53 +140,53 @@ export interface EndedAttempt extends AgentRunSnapshot {
   readonly retryPrompt: string | null;
 }
 
-/** Holds the artifacts of agents to a config. */
+/** Checks the artifacts of agents against a config. */
 export class ContextWindowGuard {
   constructor(readonly config: ContextWindowGuardConfig) {}
 
-  /** A supervised run for a scheduler of your own: it decides what follows each attempt. */
+  /** Starts a supervised run for your own scheduler. The run decides what follows each attempt. */
   run(options: RunOptions = {}): AgentRun {
     return new AgentRun(this.config, options);
   }
 }
 
-/** One run. It starts no process: report what happens, and do what `step` says. */
+/** One supervised run. It starts no process: report what happens, and follow `step`. */
 export class AgentRun {
   readonly #run: Stateful;
 
-  /** Throws `InvalidInput` for a config that cannot be read. */
+  /** Throws `InvalidInput` for an invalid config. */
   constructor(config: ContextWindowGuardConfig, { maxAttempts = 3, ...options }: RunOptions = {}) {
-    this.#run = new Stateful("agent_run", [], { criteria: snake(config), maxAttempts, ...options });
+    this.#run = new Stateful("agent_run", [], { criteria: snakeNames(config), maxAttempts, ...options });
   }
 
-  /** An attempt begins. */
+  /** Reports that an attempt begins. */
   started(): AgentRunSnapshot {
     return snapshot(this.#run.call("started"));
   }
 
-  /** Takes what the agent printed, in parts of any size. */
+  /** Reports the agent's output, in parts of any size. */
   output(part: Input = "", { usage, ...options }: Progress = {}): AgentRunSnapshot {
-    return snapshot(this.#run.call("output", [part], { ...options, usage: usage && snake(usage) }));
+    return snapshot(this.#run.call("output", [part], { ...options, usage: usage && snakeNames(usage) }));
   }
 
-  /** The attempt is over. */
+  /** Reports that the attempt has ended. */
   ended({ artifact, usage, ...options }: AttemptEnd = {}): EndedAttempt {
     const inputs = artifact === undefined ? [] : [artifact];
-    const { ended, ...shown } = this.#run.call("ended", inputs, { ...options, usage: usage && snake(usage) });
-    return { ...snapshot(shown), ...camel(ended), report: reported(ended.report) };
+    const { ended, ...shown } = this.#run.call("ended", inputs, { ...options, usage: usage && snakeNames(usage) });
+    return { ...snapshot(shown), ...camelNames(ended), report: toReport(ended.report) };
   }
 
-  /** The agent could not be started. */
+  /** Reports that the agent could not be started. */
   notStarted(): AgentRunSnapshot {
     return snapshot(this.#run.call("not_started"));
   }
 
-  /** The run is given up from outside. */
+  /** Reports that the run was cancelled. */
   interrupted(): AgentRunSnapshot {
     return snapshot(this.#run.call("interrupted"));
   }
 }
 
 function snapshot({ ended: _, ...shown }: any): AgentRunSnapshot {
-  return camel(shown);
+  return camelNames(shown);
 }

@@ -1,8 +1,8 @@
 /**
- * Keeps the work of language-model agents whole: detects what is cut, recovers it where possible, and discloses what is missing.
+ * Detects cut replies of language models, recovers them where possible, and discloses what is missing.
  *
- * Offsets of strings are UTF-16 units, and those of a Uint8Array bytes. No function makes a request. `promises` has the functions that
- * may work on large inputs on threads of Node's pool.
+ * Offsets of strings count UTF-16 units, and those of a Uint8Array bytes. No function makes a request. `promises` contains functions that
+ * process large inputs on threads of Node's pool.
  */
 
 import { contextLater } from "./context.js";
@@ -28,8 +28,8 @@ export {
 } from "./texts.js";
 export type { Input } from "./native.js";
 
-/** The same functions, away from the event loop. */
+/** The same functions, but not on the event loop. */
 export const promises = { ...textsLater, ...contextLater, guard: guardLater };
-/** The table in which cut replies are logged, in SQL that can run twice. */
+/** SQL that creates the table in which cut replies are logged. It can run more than once. */
 export const LOG_TABLE = native.logTable();
 export const version = native.version();

@@ -1,4 +1,5 @@
-//! The addon of the npm package `endmark`: texts, bytes and JSON in, JSON out.
+//! The native addon of the npm package `endmark`. Its functions accept texts, bytes and JSON, and return
+//! JSON.
 //!
 //! The package's TypeScript adds types. All decisions are in `endmark-bindings`.
 
@@ -11,11 +12,11 @@ use napi::bindgen_prelude::{AsyncTask, Either, Result, Uint8Array};
 use napi::{Env, Task};
 use napi_derive::napi;
 
-/// A text or bytes of the caller. JavaScript's half of a surrogate pair arrives as U+FFFD, which is also one UTF-16
-/// unit.
+/// A text or bytes from the caller. Half of a surrogate pair in a JavaScript string arrives as U+FFFD, which
+/// also has one UTF-16 unit.
 type Given = Either<String, Uint8Array>;
 
-/// Copies the inputs, because the caller or another worker could change them while they are read.
+/// Copies the inputs, because the caller or another worker could change them during the call.
 fn copied(inputs: Vec<Given>) -> Vec<Vec<u8>> {
     let copy = |given: Given| match given {
         Either::A(text) => text.into_bytes(),
@@ -28,12 +29,12 @@ fn slices(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
-/// The result of a call: one of these two, as JSON.
+/// The result of a call. Exactly one of the fields is set; both contain JSON.
 #[napi(object)]
 pub struct Answer {
-    /// What the function answers.
+    /// The answer of the function.
     pub answer: Option<String>,
-    /// Why it does not.
+    /// The reason why the call failed.
     pub failure: Option<String>,
 }
 
@@ -46,21 +47,21 @@ impl Answer {
     }
 }
 
-/// Calls a function by its name: the inputs are texts or bytes, the options and the answer are JSON.
+/// Calls the function with this name. Inputs are texts or bytes; the options and the answer are JSON.
 #[napi]
 pub fn call(function: String, inputs: Vec<Given>, options: String) -> Answer {
     Answer::of(endmark_bindings::call(&function, &slices(&copied(inputs)), &options))
 }
 
-/// The same on a thread of Node's pool.
+/// Does the same as `call` on a thread of Node's pool.
 #[napi(ts_return_type = "Promise<Answer>")]
 pub fn call_later(function: String, inputs: Vec<Given>, options: String) -> AsyncTask<Call> {
     AsyncTask::new(Call { object: None, function, inputs: copied(inputs), options })
 }
 
-/// A call on a thread of Node's pool.
+/// A call that runs on a thread of Node's pool.
 pub struct Call {
-    /// Whose method it is; else it is a function.
+    /// The object whose method is called. `None` for a function.
     object: Option<Arc<Object>>,
     function: String,
     inputs: Vec<Vec<u8>>,
@@ -90,26 +91,26 @@ pub struct Stateful(std::result::Result<Arc<Object>, Failure>);
 
 #[napi]
 impl Stateful {
-    /// Creates one. If the options are invalid, each call returns that error.
+    /// Creates an object. If the options are invalid, each call returns that error.
     #[napi(constructor)]
     pub fn new(class: String, inputs: Vec<Given>, options: String) -> Self {
         Self(Object::new(&class, &slices(&copied(inputs)), &options).map(Arc::new))
     }
 
-    /// Returns why it could not be created, as JSON.
+    /// Returns the reason why the object could not be created, as JSON.
     #[napi(getter)]
     pub fn failure(&self) -> Option<String> {
         self.0.as_ref().err().map(Failure::to_json)
     }
 
-    /// Calls a method by its name, as the function `call` does.
+    /// Calls the method with this name, like the function `call`.
     #[napi]
     pub fn call(&self, name: String, inputs: Vec<Given>, options: String) -> Answer {
         let object = self.0.as_ref().map_err(Failure::clone);
         Answer::of(object.and_then(|object| object.call(&name, &slices(&copied(inputs)), &options)))
     }
 
-    /// Does the same on a thread of Node's pool.
+    /// Does the same as the method `call` on a thread of Node's pool.
     #[napi(ts_return_type = "Promise<Answer>")]
     pub fn call_later(&self, name: String, inputs: Vec<Given>, options: String) -> Result<AsyncTask<Call>> {
         let object = self.0.as_ref().map_err(|_| napi::Error::from_reason("it could not be made"))?;
@@ -122,13 +123,13 @@ impl Stateful {
     }
 }
 
-/// The table in which cut replies are logged, in SQL that can run twice.
+/// Returns the SQL that creates the table for cut replies. It can run twice.
 #[napi]
 pub fn log_table() -> &'static str {
     LOG_TABLE
 }
 
-/// The version of the package.
+/// Returns the version of the package.
 #[napi]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

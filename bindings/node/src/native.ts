@@ -1,11 +1,11 @@
-/** The addon: `endmark.node` of the source tree, or of the package for this machine. */
+/** Loads the addon: `endmark.node` of the source tree, or of the package for this platform. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 export type Input = string | Uint8Array;
 
-/** One of the two, each as JSON. */
+/** Contains either an answer or a failure, as JSON. */
 export interface Answer {
   answer?: string;
   failure?: string;

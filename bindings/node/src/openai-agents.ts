@@ -1,31 +1,31 @@
 /**
- * OpenAI Agents SDK: replies and tool calls come out whole or throw, and tool results are capped with a way to read the rest.
+ * OpenAI Agents SDK: returns complete replies and tool calls or throws, and caps tool results.
  *
  *     const endmark = createEndmark({ meter: new Meter({ maxTokens: 850_000 }) });
  *     const agent = new Agent({ name: "sre", model: "gpt-5", tools: [readLog, endmark.readTool] });
  *     const runner = new Runner({ modelProvider: endmark.wrap(new OpenAIProvider()) });
  *
- * It works with the Responses and the Chat Completions API, and imports nothing of the SDK.
+ * It works with the Responses and the Chat Completions API, and imports nothing from the SDK.
  */
 
 import { Outputs, type Admitted, type Tokens } from "./context.js";
 import { NotResumed } from "./errors.js";
 import {
-  Budget, CLOSING, MAX_COMPONENT_CHARS, checkOptions, isCutStop, isNotCut, isWhole, reader, recover, shortener, shownFor, sum,
+  Budget, CLOSING, MAX_COMPONENT_CHARS, addUsage, checkOptions, createReadTool, createShortener, isCutStop, isNotCut, isWhole, recover, shownText,
   withMethods, type BudgetOptions, type ComponentOptions,
 } from "./frameworks.js";
 import { AskFailed, type Ask, type Outcome, type Reply } from "./recovery.js";
 
 export interface EndmarkOptions extends ComponentOptions, BudgetOptions {
-  /** The output limit of a continuation whose first call had a lower one, by default 4,096. */
+  /** The minimum output limit of a continuation, if the first call has a limit; by default 4,096. */
   continuationTokens?: number | undefined;
 }
 
 export interface Endmark {
-  /** The same model, or the same provider with all its models. `name` is the model's, for its tokens and prices. */
+  /** Wraps a model, or a provider with all its models. `name` is the name of the model, for its tokenizer and prices. */
   wrap<M extends object>(modelOrProvider: M, name?: string): M;
   readonly outputs: Outputs;
-  /** The tool by which a model reads what was left out of a result: without it in `tools`, results are capped all the same. */
+  /** The tool with which a model reads omitted parts of a result. Results are also capped if it is not in `tools`. */
   readonly readTool: any;
 }
 
@@ -34,8 +34,8 @@ type Model = any;
 type ModelRequest = any;
 type Item = any;
 
-/** One answer of the model. `stop` is its provider's word. */
-interface Received extends Pick<Reply, "ending"> {
+/** One answer of the model. `stop` is the provider's stop reason. */
+interface ModelAnswer extends Pick<Reply, "ending"> {
   output: Item[];
   usage: any;
   responseId?: string;
@@ -48,7 +48,7 @@ const NO_USAGE = { requests: 1, inputTokens: 0, outputTokens: 0, totalTokens: 0,
 export function createEndmark(options: EndmarkOptions = {}): Endmark {
   checkOptions(options, "continuationTokens", "meter", "assumeOutputTokens");
   const outputs = options.outputs ?? new Outputs();
-  const { execute, name: readName, schema, ...described } = reader(outputs, options.maxResultChars ?? MAX_COMPONENT_CHARS);
+  const { execute, name: readName, schema, ...described } = createReadTool(outputs, options.maxResultChars ?? MAX_COMPONENT_CHARS);
   const wrapped = new WeakMap<object, object>();
   const wrapModel = (model: Model, name: string): Model => {
     if (!wrapped.has(model)) {
@@ -79,7 +79,7 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
 }
 
 class WholeModel {
-  /** Why the provider ended the replies of the Responses API, by their requests. */
+  /** The stop reasons of replies of the Responses API, by request. */
   readonly #stops = new WeakMap<ModelRequest, string>();
 
   constructor(
@@ -92,7 +92,7 @@ class WholeModel {
     if (typeof inner._fetchResponse === "function") this.#noteStops(inner._fetchResponse.bind(inner));
   }
 
-  /** The SDK throws away an incomplete response of the Responses API. It gets a completed one, and the stop reason is noted. */
+  /** Records the stop reason of an incomplete response and marks the response as completed, because the SDK discards incomplete ones. */
   #noteStops(fetch: (request: ModelRequest, ...rest: unknown[]) => Promise<any>): void {
     const noted = (request: ModelRequest, response: any) => {
       const reason = response?.incomplete_details?.reason;
@@ -113,15 +113,15 @@ class WholeModel {
   }
 
   async getResponse(given: ModelRequest): Promise<any> {
-    const request = await this.#capped(given);
-    const { stop, ...response } = await this.#answered(request, false);
-    return (await this.#recovered(request, { ...response, stop }, false)) ?? response;
+    const request = await this.#capResults(given);
+    const { stop, ...response } = await this.#callModel(request, false);
+    return (await this.#recover(request, { ...response, stop }, false)) ?? response;
   }
 
-  /** The events as they come. The end of a reply is held until the reply is whole. */
+  /** Yields the events as they arrive. The end of a reply is held until the reply is complete. */
   async *getStreamedResponse(given: ModelRequest): AsyncGenerator<any> {
-    const request = await this.#capped(given);
-    const { admitted, asked } = this.#admitted(request, false);
+    const request = await this.#capResults(given);
+    const { admitted, asked } = this.#admit(request, false);
     const held: any[] = [];
     let [text, isChat, hasCall] = ["", false, false];
     let [stop, done, failure]: [string | undefined, any, unknown] = [undefined, undefined, undefined];
@@ -142,11 +142,11 @@ class WholeModel {
       failure = error;
       done = { output: text ? [message("assistant", text)] : [], usage: NO_USAGE };
     } finally {
-      this.budget.settle(admitted, tokensOf(done?.usage), done ? written(done.output) : text || undefined);
+      this.budget.settle(admitted, tokensOf(done?.usage), done ? writtenText(done.output) : text || undefined);
     }
     const ending = failure && text ? "upstream_error" : isChat && stop === undefined ? "dropped" : undefined;
     const first = { ...done, responseId: done?.id, stop: ending ? undefined : (stop ?? "stop"), ending };
-    const whole = await this.#recovered(request, first, true);
+    const whole = await this.#recover(request, first, true);
     if (!whole && failure) throw failure;
     if (!whole) return yield* held;
     const { output, usage, responseId: id, providerData } = whole;
@@ -156,36 +156,36 @@ class WholeModel {
     yield { type: "response_done", response: { ...done, id: id ?? "", output, usage, providerData } };
   }
 
-  /** The reply made whole, or nothing if it needs nothing. */
-  async #recovered(request: ModelRequest, first: Received, isSent: boolean): Promise<any> {
+  /** Recovers the reply. Returns undefined if it is not cut. */
+  async #recover(request: ModelRequest, first: ModelAnswer, isSent: boolean): Promise<any> {
     const { output, stop } = first;
     const call: Item = output.findLast((item) => item.type === "function_call");
     const isCut = call !== undefined && !isWhole(call.arguments) && (call.arguments !== "" || isCutStop(stop));
     if (call !== undefined && !isCut) return undefined;
-    const answers: Received[] = [];
+    const answers: ModelAnswer[] = [];
     const ask = async (asked: Ask): Promise<Reply> => {
-      const answer = await this.#answered(this.#continuation(request, asked, call?.name), true);
+      const answer = await this.#callModel(this.#continuation(request, asked, call?.name), true);
       answers.push(answer);
       return replyOf(answer, asked, call);
     };
     const isStop = () => request.signal?.aborted === true;
-    const reply = call ? { ...replied(first, call.arguments), stop: stop ?? "length" } : replied(first, textOf(output));
+    const reply = call ? { ...toReply(first, call.arguments), stop: stop ?? "length" } : toReply(first, textOf(output));
     const turnNumber = [request.input].flat().filter((item: Item) => item.role === "assistant").length + 1;
     try {
       const isJson = isCut || request.outputType !== "text";
       const outcome = await recover(this.options, ask, { reply, isJson, isSent, turnNumber, isStop });
-      return answers.length || first.ending ? mended(first, { call, outcome, answers }) : undefined;
+      return answers.length || first.ending ? completedReply(first, { call, outcome, answers }) : undefined;
     } catch (error) {
-      // The SDK handles refusals.
+      // The SDK handles refusals itself.
       const isRefusal = error instanceof NotResumed && !isCut && partsOf(output).some((part) => part.type === "refusal");
       if (isRefusal || (!(error instanceof NotResumed) && isNotCut(error, isCut))) return undefined;
       throw error;
     }
   }
 
-  /** One call within the budget, read to its end. */
-  async #answered(request: ModelRequest, isContinuation: boolean): Promise<Received> {
-    const { admitted, asked } = this.#admitted(request, isContinuation);
+  /** Makes one call within the budget, and reads the answer to its end. */
+  async #callModel(request: ModelRequest, isContinuation: boolean): Promise<ModelAnswer> {
+    const { admitted, asked } = this.#admit(request, isContinuation);
     let response: any;
     try {
       response = await this.inner.getResponse(asked).catch((error: unknown) => {
@@ -193,13 +193,13 @@ class WholeModel {
         return { usage: NO_USAGE, output: [], stop: "length" };
       });
     } finally {
-      this.budget.settle(admitted, tokensOf(response?.usage), response && written(response.output));
+      this.budget.settle(admitted, tokensOf(response?.usage), response && writtenText(response.output));
     }
     return { stop: this.#stops.get(asked) ?? response.providerData?.choices?.[0]?.finish_reason ?? "stop", ...response };
   }
 
-  /** What the budget admits, if there is one, and the request to make. */
-  #admitted(request: ModelRequest, isContinuation: boolean): { admitted: Admitted | undefined; asked: ModelRequest } {
+  /** Holds the call in the budget, if there is one. Also returns the request to make. */
+  #admit(request: ModelRequest, isContinuation: boolean): { admitted: Admitted | undefined; asked: ModelRequest } {
     const { systemInstructions, input, tools, modelSettings } = request;
     const admitted = this.budget.admit(this.name, [systemInstructions, input, tools], { limit: modelSettings.maxTokens, isContinuation });
     const asked = admitted?.isClosing ? withoutTools(request, [message("user", CLOSING)], admitted.maxOutputTokens) : { ...request };
@@ -211,15 +211,15 @@ class WholeModel {
     const limit = request.modelSettings.maxTokens;
     const maxTokens = limit && Math.max(limit, continuationTokens);
     if (asked.wanted !== "rest") return { ...request, modelSettings: { ...request.modelSettings, maxTokens } };
-    const added = [message("assistant", shownFor(asked, toolName)), message("user", asked.prompt)];
+    const added = [message("assistant", shownText(asked, toolName)), message("user", asked.prompt)];
     return { ...withoutTools(request, added, maxTokens), outputType: "text" };
   }
 
-  /** The same result is capped the same way in every request. */
-  async #capped(request: ModelRequest): Promise<ModelRequest> {
+  /** Caps the tool results of a request. The same result is capped in the same way in every request. */
+  async #capResults(request: ModelRequest): Promise<ModelRequest> {
     if (!Array.isArray(request.input)) return request;
     const canRead = request.tools.some((tool: any) => tool.name === this.readName);
-    const shortened = shortener(this.options.maxResultChars ?? MAX_COMPONENT_CHARS, canRead ? this.options.outputs : undefined);
+    const shortened = createShortener(this.options.maxResultChars ?? MAX_COMPONENT_CHARS, canRead ? this.options.outputs : undefined);
     const ofOutput = async (output: any): Promise<any> => {
       if (typeof output === "string") return shortened(output);
       if (Array.isArray(output)) return Promise.all(output.map(ofOutput));
@@ -231,7 +231,7 @@ class WholeModel {
   }
 }
 
-/** The request with more messages, in which no tool may be called. It has its tools: some providers refuse calls of tools that are not there. */
+/** Adds messages to a request, in which no tool may be called. It keeps its tools, because some providers reject calls of undefined tools. */
 function withoutTools(request: ModelRequest, added: Item[], maxTokens: number | undefined): ModelRequest {
   const { parallelToolCalls: _, ...settings } = request.modelSettings;
   const input = typeof request.input === "string" ? [message("user", request.input)] : request.input;
@@ -243,53 +243,53 @@ function withoutTools(request: ModelRequest, added: Item[], maxTokens: number | 
 const message = (role: "assistant" | "user", text: string): Item =>
   role === "user" ? { type: "message", role, content: text } : { type: "message", role, status: "completed", content: [{ type: "output_text", text }] };
 
-/** The tokens that a provider reported, if it did. */
+/** Returns the tokens that the provider reported, if any. */
 function tokensOf(usage: any): Tokens | undefined {
   if (!usage?.totalTokens) return undefined;
-  const { inputTokens: prompt, outputTokens: completion, inputTokensDetails, outputTokensDetails } = listed(usage);
-  const { cached_tokens: cached } = inputTokensDetails.reduce(sum, {});
-  const { reasoning_tokens: reasoning } = outputTokensDetails.reduce(sum, {});
+  const { inputTokens: prompt, outputTokens: completion, inputTokensDetails, outputTokensDetails } = withDetailLists(usage);
+  const { cached_tokens: cached } = inputTokensDetails.reduce(addUsage, {});
+  const { reasoning_tokens: reasoning } = outputTokensDetails.reduce(addUsage, {});
   return { prompt, completion, cached, reasoning };
 }
 
 const partsOf = (output: Item[]): any[] => output.filter((item) => item.type === "message").flatMap((item) => item.content);
 const textOf = (output: Item[]): string => partsOf(output).map((part) => (part.type === "output_text" ? part.text : "")).join("");
-const written = (output: Item[]): string => textOf(output) + output.map((item) => item.arguments ?? "").join("");
-/** The SDK refuses a reply that reached its limit without a text. */
+const writtenText = (output: Item[]): string => textOf(output) + output.map((item) => item.arguments ?? "").join("");
+/** Whether the SDK rejected a reply that reached its limit without any text. */
 const isEmptyAtLimit = (error: any): boolean => error?.name === "ModelBehaviorError" && /finish_reason='length'/.test(error.message);
 
-function replied({ output, usage, stop, ending }: Received, text: string): Reply {
+function toReply({ output, usage, stop, ending }: ModelAnswer, text: string): Reply {
   return { text, stop, ending, outputTokens: usage.outputTokens || undefined, reasoned: output.length === 0 || output.some((item) => item.type === "reasoning") };
 }
 
-/** A usage with lists of details: in a stream the SDK has an object. */
-function listed(usage: any): any {
+/** Converts the details of a usage to lists, because the SDK has objects in streams. */
+function withDetailLists(usage: any): any {
   const [inputTokensDetails, outputTokensDetails] = [usage.inputTokensDetails, usage.outputTokensDetails].map((given) => [given ?? []].flat());
   return { requests: 1, ...usage, inputTokensDetails, outputTokensDetails };
 }
 
-/** What an answer adds. Of a reply that was made again, it is the last call. */
-function replyOf(answer: Received, asked: Ask, call: Item): Reply {
+/** Returns the part of an answer that continues the reply. In a repeated reply, that is the last tool call. */
+function replyOf(answer: ModelAnswer, asked: Ask, call: Item): Reply {
   const made = answer.output.filter((item) => item.type === "function_call");
   const last = made.at(-1);
   if (asked.wanted === "rest" && last) throw new AskFailed("the answer makes a tool call instead of completing the reply");
   if (last && !isWhole(last.arguments || "{}")) throw new AskFailed("a tool call in the answer is cut");
   if (call && asked.wanted !== "rest" && last?.name !== call.name) throw new AskFailed("the answer does not make the same tool call again");
-  return replied(answer, call && last ? last.arguments : textOf(answer.output));
+  return toReply(answer, call && last ? last.arguments : textOf(answer.output));
 }
 
-/** The reply with the whole text or call, and the usage of all calls. Its other items stay. */
-function mended(first: Received, made: { call: Item; outcome: Outcome; answers: Received[] }): any {
+/** Returns the reply with the whole text or call, and the usage of all calls. Its other items stay unchanged. */
+function completedReply(first: ModelAnswer, made: { call: Item; outcome: Outcome; answers: ModelAnswer[] }): any {
   const { call, outcome, answers } = made;
   const { stop: _, ending: __, ...response } = first;
   const { output, responseId } = answers.at(-1) ?? first;
-  const usage = [first, ...answers].map((answer) => listed(answer.usage)).reduce(sum);
+  const usage = [first, ...answers].map((answer) => withDetailLists(answer.usage)).reduce(addUsage);
   const endmark = { outcome: outcome.result, attempts: outcome.attempts };
   const common = { ...response, usage: Object.assign(Object.create(Object.getPrototypeOf(first.usage)), usage), providerData: { ...response.providerData, endmark } };
   const whole = first.output.map((item) => (item.status === "incomplete" ? { ...item, status: "completed" } : item));
   if (call) return { ...common, output: whole.with(first.output.indexOf(call), { ...call, status: "completed", arguments: outcome.text }) };
   if (textOf(whole) === "") return { ...common, output, responseId };
-  // The parts before the last one have their beginning of the text already.
+  // The parts before the last one already contain the start of the text.
   const place = whole.findLastIndex((item) => item.type === "message" && textOf([item]) !== "");
   const part = whole[place].content.findLastIndex((part: any) => part.type === "output_text");
   const text = outcome.text.slice(textOf(whole).length - whole[place].content[part].text.length);

@@ -1,9 +1,9 @@
 /**
- * The protocol for cut JSON replies, around any client that answers a prompt:
+ * Completes cut JSON replies with any client that answers a prompt:
  *
  *     const whole = await PartialCompletionResumeProtocol.resumeIfTruncated(raw, llm, { logger: new PartialCompletionLog("tasks.db") });
  *
- * Validation and correction come after it: a cut reply must not reach them, because a correction would invent the missing part.
+ * Validation and correction follow it. A cut reply must not reach them, because a correction would invent the missing part.
  */
 
 import { kind } from "./core.js";
@@ -13,10 +13,10 @@ import { buildResumePrompt, detect, mergeChunks } from "./texts.js";
 
 export { MAX_RESUME_ATTEMPTS, type Logger, type LogRow } from "./recovery.js";
 
-/** Writes one row for each cut reply into the table `partial_completion_log` of a SQLite file; its lengths are UTF-8 bytes. */
+/** Writes one row for each cut reply into the table `partial_completion_log` of a SQLite file. Lengths are UTF-8 bytes. */
 export class PartialCompletionLog extends Log {}
 
-/** Where a JSON text is cut; `truncationIndex` is in UTF-16 units. A text that no continuation could make valid is not truncated. */
+/** Where a JSON text is cut; `truncationIndex` counts UTF-16 units. A text that no continuation could make valid is not truncated. */
 export type TruncationResult =
   | { readonly truncated: true; readonly lastValidToken: string; readonly truncationIndex: number }
   | { readonly truncated: false };
@@ -28,13 +28,13 @@ export type LLMClient =
   | { generate(prompt: string): Promise<string> }
   | { send(prompt: string): Promise<string> };
 
-/** A client whose method has another name, which the option `method` names. */
+/** A client whose method has the name in the option `method`. */
 export type NamedClient<M extends string> = { readonly [name in M]: (prompt: string) => Promise<string> };
 
 /** The reply is still cut after `attempts` calls. `mergedRaw` is everything received, for the correction of malformed replies. */
 export class PartialCompletionResumeExhaustedError extends ResumeExhausted {}
 
-/** Two parts were not joined to whole JSON. `attempt` is everything received, its first `verifiedLength` UTF-16 units are verified. */
+/** Two parts could not be joined to whole JSON. The first `verifiedLength` UTF-16 units of `attempt`, which is everything received, are verified. */
 export class PartialCompletionMergeError extends TypeError {
   constructor(
     message: string,
@@ -53,11 +53,11 @@ export interface ResumeOptions<M extends string = string> {
   taskId?: string | undefined;
   turnNumber?: number | undefined;
   maxAttempts?: number | undefined;
-  /** The method of the client that answers a prompt. */
+  /** The name of the client's method that answers a prompt. */
   method?: M | undefined;
 }
 
-/** What corrects a reply that is malformed: a function, or an object with the method `handle`. */
+/** Corrects a malformed reply: a function, or an object with the method `handle`. */
 export type MalformedResponseHandler<T> = ((raw: string) => T | Promise<T>) | { handle(raw: string): T | Promise<T> };
 
 const METHODS = ["complete", "generate", "send"];
@@ -70,30 +70,30 @@ export class PartialCompletionResumeProtocol {
   readonly #client: LLMClient | undefined;
   readonly #options: ResumeOptions;
 
-  /** An instance has a client and options for its calls of `resumeIfTruncated` that name none. */
+  /** Creates an instance with a default client and default options for `resumeIfTruncated`. */
   constructor(client?: LLMClient, options: ResumeOptions = {}) {
     this.#client = client;
     this.#options = options;
   }
 
-  /** As the static method. */
+  /** Does the same as the static method. */
   resumeIfTruncated(raw: string, client: LLMClient | undefined = this.#client, options: ResumeOptions = {}): Promise<string> {
     return PartialCompletionResumeProtocol.resumeIfTruncated(raw, client as LLMClient, { ...this.#options, ...options });
   }
 
-  /** Says whether a JSON text is the valid beginning of a longer one. */
+  /** Detects whether a JSON text is the valid start of a longer one. */
   static detectTruncation(raw: string): TruncationResult {
     const { verdict, lastValidToken, truncationIndex } = detect(text("raw", raw), "json");
     if (verdict !== "truncated") return { truncated: false };
     return { truncated: true, lastValidToken: lastValidToken ?? "", truncationIndex: truncationIndex ?? 0 };
   }
 
-  /** The prompt that asks for the rest: it has the last valid token, and never the whole first part. */
+  /** Returns the prompt that asks for the rest. It contains the last valid token, and never the whole first part. */
   static buildResumePrompt(lastValidToken: string): string {
     return buildResumePrompt(text("lastValidToken", lastValidToken), "json");
   }
 
-  /** Joins both parts to whole JSON. Throws a `TypeError` if that is not certain, or is still not whole. */
+  /** Joins both parts to whole JSON. Throws a `TypeError` if the seam is not certain, or the text is still cut. */
   static mergeChunks(initial: string, continuation: string): string {
     try {
       return mergeChunks(text("initial", initial), text("continuation", continuation), "json").text;
@@ -104,8 +104,8 @@ export class PartialCompletionResumeProtocol {
   }
 
   /**
-   * Resolves to the whole reply. A reply that is not truncated is resolved to unchanged, without a call of the client. Rejects with
-   * `PartialCompletionResumeExhaustedError` if it stays cut, and with whatever the client rejects with.
+   * Resolves to the whole reply. A reply that is not truncated is returned unchanged, without a call of the client. Rejects with
+   * `PartialCompletionResumeExhaustedError` if the reply stays cut, and with any error of the client.
    */
   static async resumeIfTruncated<M extends string = string>(
     raw: string,
@@ -117,7 +117,7 @@ export class PartialCompletionResumeProtocol {
     const detection = PartialCompletionResumeProtocol.detectTruncation(raw);
     if (!detection.truncated) return raw;
     const ask = async (request: Ask): Promise<Reply> => {
-      // The client has no request to repeat: there is nothing to continue in a reply without text but by the same prompt.
+      // The client cannot repeat the first request, so a reply without text can only be continued with the same prompt.
       const answer: unknown = await send(request.prompt || buildResumePrompt(detection.lastValidToken, "json"));
       return { text: text("the client's answer", answer), ending: "clean" };
     };
@@ -132,14 +132,14 @@ export class PartialCompletionResumeProtocol {
     }
   }
 
-  /** Puts the resume before the handler of malformed replies: it gets whole replies, and of those that stay cut everything received. */
+  /** Resumes replies before the handler of malformed ones. The handler gets whole replies, or everything received if they stay cut. */
   static before<T, M extends string = string>(
     handler: MalformedResponseHandler<T>,
     client: LLMClient | NamedClient<M>,
     options: ResumeOptions<M> = {},
   ): (raw: string) => Promise<T> {
-    // The order is never another one: [3_MCP-TAS-072] truncation resume, [3_MCP-TAS-071] schema validation, [3_MCP-TAS-071] formatting
-    // correction. A correction of a cut reply would invent what is missing.
+    // The order is fixed: [3_MCP-TAS-072] truncation resume, [3_MCP-TAS-071] schema validation, [3_MCP-TAS-071] formatting correction. A
+    // correction of a cut reply would invent the missing part.
     const handle = typeof handler === "function" ? handler : handler.handle.bind(handler);
     return async (raw) => {
       let received: string;

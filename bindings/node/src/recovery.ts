@@ -1,18 +1,18 @@
-/** The recovery of a cut reply around any client: detect, ask for the rest, join, validate, correct. */
+/** Recovers cut replies with any client: detects cuts, requests the rest, joins, validates and corrects. */
 
-import { camel, json, kind, onFile, snake, Stateful } from "./core.js";
+import { camelNames, json, kind, onFile, snakeNames, Stateful } from "./core.js";
 import { EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted } from "./errors.js";
 import { native, type NativeLog } from "./native.js";
 import type { Format, Seam } from "./texts.js";
 
-/** How many continuations are asked for by default. */
+/** The default maximum number of continuation requests. */
 export const MAX_RESUME_ATTEMPTS = 2;
-/** How many corrections are asked for by default. */
+/** The default maximum number of correction requests. */
 export const MAX_CORRECTION_ATTEMPTS = 1;
 
 /**
- * How a continuation was asked for: `prompted` by `Ask.prompt`; `exact` where the server provably continued the very message
- * (prefill); `cut`, `token` or `unknown` where only the text can tell.
+ * How a continuation was requested: `prompted` with `Ask.prompt`; `exact` if the server certainly continued the same message (prefill);
+ * `cut`, `token` or `unknown` if only the text can show where it continues.
  */
 export type Join = "prompted" | "exact" | "in_message" | "shown" | "cut" | "token" | "unknown";
 
@@ -20,27 +20,27 @@ export type Join = "prompted" | "exact" | "in_message" | "shown" | "cut" | "toke
 export interface Reply {
   readonly text: string;
   /**
-   * Why the model stopped, in its provider's word, such as `length`, `max_tokens`, `stop` or `end_turn`. Without it, and without an
-   * `ending`, the stream is taken for dropped.
+   * The provider's stop reason, such as `length`, `max_tokens`, `stop` or `end_turn`. Without it, and without an `ending`, the stream
+   * counts as dropped.
    */
   readonly stop?: string | null | undefined;
   readonly outputTokens?: number | null | undefined;
-  /** The limit of output tokens that was sent. A reply that reaches it is cut, whatever its stop reason. */
+  /** The output limit of the request, in tokens. A reply that reaches it counts as cut, whatever its stop reason. */
   readonly limit?: number | null | undefined;
-  /** Whether the model reasoned. A reply without text is then cut, not empty. */
+  /** Whether the model reasoned. A reply without text then counts as cut, and not as empty. */
   readonly reasoned?: boolean | undefined;
   readonly ending?: "clean" | "dropped" | "stalled" | "upstream_error" | null | undefined;
-  /** Of a continuation: how it was asked for, by default `prompted`. */
+  /** For a continuation: how it was requested, by default `prompted`. */
   readonly join?: Join | undefined;
 }
 
-/** A message in the form of Chat Completions. */
+/** A message in the format of Chat Completions. */
 export interface Message {
   readonly role: string;
   readonly content: unknown;
 }
 
-/** A continuation to ask for. */
+/** A request for a continuation. */
 export class Ask {
   readonly step = "resume";
   /** From 1. */
@@ -48,15 +48,15 @@ export class Ask {
   /** The kind of cut: `limit`, `dropped`, `format`, `marker`, `empty` or `window`. */
   declare readonly cut: string;
   /**
-   * `rest`: the rest of `soFar`. `again` and `restart`: the whole reply, by the same request; `again` after a reply without text, with
-   * a higher output limit.
+   * `rest` requests the rest of `soFar`. `again` and `restart` repeat the first request for the whole reply; `again` follows a reply
+   * without text and needs a higher output limit.
    */
   declare readonly wanted: "rest" | "again" | "restart";
-  /** What was received so far. */
+  /** The text received so far. */
   declare readonly soFar: string;
-  /** How many UTF-16 units of it the model is to be shown as its own reply. */
+  /** The number of UTF-16 units of `soFar` to show to the model as its own reply. */
   declare readonly shown: number;
-  /** What to ask for. */
+  /** The message that asks for the rest. */
   declare readonly prompt: string;
 
   constructor(step: object) {
@@ -67,26 +67,26 @@ export class Ask {
     return this.soFar.slice(0, this.shown);
   }
 
-  /** The messages to send: those of the first request, the shown text, and the prompt. */
+  /** Returns the messages to send: those of the first request, the shown text, and the prompt. */
   messages<M>(history: readonly M[]): (M | Message)[] {
     return this.wanted === "rest" ? [...history, ...asked(this.shownText, this.prompt)] : [...history];
   }
 }
 
-/** A corrected document to ask for. */
+/** A request for a corrected document. */
 export class Correction {
   readonly step = "correct";
   declare readonly attempt: number;
-  /** The problems, and that the whole document is wanted. */
+  /** The message that lists the problems and asks for the whole document. */
   declare readonly prompt: string;
-  /** What to show the model as its own reply. */
+  /** The text to show to the model as its own reply. */
   declare readonly text: string;
 
   constructor(step: object) {
     Object.assign(this, step);
   }
 
-  /** The messages to send. */
+  /** Returns the messages to send. */
   messages<M>(history: readonly M[]): (M | Message)[] {
     return [...history, ...asked(this.text, this.prompt)];
   }
@@ -100,8 +100,8 @@ function asked(shown: string, prompt: string): Message[] {
 }
 
 /**
- * A client throws it where a request brought no answer; any other error ends the recovery and reaches the caller. `rejected`: this
- * form of request was refused, another one may work. `lost`: no answer came, which counts as an attempt. `final`: refused permanently.
+ * A request brought no answer. Clients throw it; any other error ends the recovery and reaches the caller. `rejected`: this kind of
+ * request was refused, but another one may work. `lost`: no answer arrived, which counts as an attempt. `final`: refused permanently.
  */
 export class AskFailed extends EndmarkError {
   constructor(
@@ -114,7 +114,7 @@ export class AskFailed extends EndmarkError {
   }
 }
 
-/** A reply that is whole, and how it became so. */
+/** A complete reply, and how it was completed. */
 export interface Outcome {
   readonly text: string;
   readonly result: "whole" | "resumed" | "restarted" | "corrected";
@@ -122,12 +122,12 @@ export interface Outcome {
   readonly corrections: number;
   /** The kind of cut of the first reply, if it was cut. */
   readonly cut: string | null;
-  /** It was dropped or stopped by its limit, and is whole all the same. */
+  /** Whether the reply was dropped or reached its limit, but is complete nevertheless. */
   readonly disclosed: boolean;
   readonly seams: readonly Seam[];
 }
 
-/** What the log has of a cut reply; sizes are UTF-8 bytes. */
+/** The row of a cut reply in the log. Sizes are UTF-8 bytes. */
 export interface LogRow {
   readonly truncation_index: number | null;
   readonly initial_chunk_length: number;
@@ -135,14 +135,14 @@ export interface LogRow {
   readonly final_status: "RESOLVED" | "EXHAUSTED";
 }
 
-/** Where rows about cut replies go. */
+/** Stores rows about cut replies. */
 export interface Logger {
   write(row: LogRow, taskId: string, turnNumber: number): Promise<void> | void;
 }
 
 /**
- * Writes one row for each cut reply into the table `partial_completion_log` of a SQLite file. The file may be that of a gateway, and
- * several processes and workers may write to it.
+ * Writes one row for each cut reply into the table `partial_completion_log` of a SQLite file. A gateway may also use the file, and several
+ * processes and workers may write to it.
  */
 export class Log implements Logger {
   readonly #file: NativeLog;
@@ -161,18 +161,18 @@ export class Log implements Logger {
 }
 
 export interface PipelineOptions {
-  /** What a reply has to be, by default `json`. Null demands nothing: only the provider's word and the stream's end count. */
+  /** The required format of a reply, by default `json`. With null, only the stop reason and the end of the stream show a cut. */
   format?: Format | null | undefined;
   marker?: string | undefined;
-  /** A JSON Schema; nothing that it refers to is fetched. */
+  /** A JSON Schema. External references are not fetched. */
   schema?: object | undefined;
   maxAttempts?: number | undefined;
   maxCorrections?: number | undefined;
   /** Whether a reply may be generated again as the last attempt. `same`: only with the same complete values. */
   restart?: "any" | "same" | "off" | undefined;
-  /** `best` takes the likeliest of several seams. */
+  /** `best` uses the most likely of several seams. */
   onAmbiguous?: "stop" | "best" | undefined;
-  /** The words that ask for the rest, with the placeholder `{last_valid_token}`. */
+  /** The prompt that asks for the rest, with the placeholder `{last_valid_token}`. */
   prompt?: string | undefined;
   log?: Logger | undefined;
 }
@@ -180,11 +180,11 @@ export interface PipelineOptions {
 export interface RunOptions {
   taskId?: string | undefined;
   turnNumber?: number | undefined;
-  /** The reply's reader has it already, so that it can only be extended. */
+  /** Whether a client already has the reply, so that it can only be extended. */
   isSent?: boolean | undefined;
 }
 
-/** Takes replies through their stages: truncation resume, schema validation, formatting correction. In this order, always. */
+/** Completes replies in three stages, always in this order: truncation resume, schema validation, formatting correction. */
 export class Pipeline {
   readonly #options: object;
   readonly #log: Logger | undefined;
@@ -195,23 +195,23 @@ export class Pipeline {
   }
 
   /**
-   * Makes a reply whole and valid. `ask` is called for each continuation and correction. Rejects with `ResumeExhausted`, `NotResumed`
-   * or `InvalidReply`, and with whatever `ask` throws except `AskFailed`.
+   * Completes and validates a reply. `ask` is called for each continuation and correction. Rejects with `ResumeExhausted`, `NotResumed`
+   * or `InvalidReply`, and with any error of `ask` except `AskFailed`.
    */
   async run(ask: (request: Ask | Correction) => Promise<Reply> | Reply, first: Reply, options: RunOptions = {}): Promise<Outcome> {
     const { taskId = "", turnNumber = 1, ...rest } = options;
-    const { join: _, ...reply } = received("the first reply", first);
-    const recovery = new Stateful("recovery", [first.text], { ...this.#options, ...rest, reply: snake(reply) });
+    const { join: _, ...reply } = checkReply("the first reply", first);
+    const recovery = new Stateful("recovery", [first.text], { ...this.#options, ...rest, reply: snakeNames(reply) });
     let step = await recovery.later("next");
     let cause: unknown;
     try {
       while (step.step !== "done") {
-        const request = step.step === "resume" ? new Ask(camel(step)) : new Correction(camel(step));
+        const request = step.step === "resume" ? new Ask(camelNames(step)) : new Correction(camelNames(step));
         try {
           const answer = await ask(request);
-          const { join = "prompted", ...reply } = received("what `ask` returned", answer);
+          const { join = "prompted", ...reply } = checkReply("what `ask` returned", answer);
           if (request instanceof Correction) step = await recovery.later("corrected", [answer.text], reply);
-          else step = await recovery.later("resumed", [answer.text], { reply: snake(reply), join });
+          else step = await recovery.later("resumed", [answer.text], { reply: snakeNames(reply), join });
         } catch (failure) {
           if (!(failure instanceof AskFailed)) throw failure;
           cause = failure.cause ?? failure;
@@ -219,7 +219,7 @@ export class Pipeline {
         }
       }
     } catch (error) {
-      // The reply stays cut, and the log has a row for it.
+      // The reply stays cut. Log it nevertheless.
       while (step.step !== "done") step = recovery.call("failed", ["the caller left"], { kind: "final" });
       await this.#write(step.log, taskId, turnNumber);
       throw error;
@@ -233,8 +233,8 @@ export class Pipeline {
   }
 }
 
-/** What the addon is given of a reply beside its text. */
-function received(what: string, reply: Reply): Omit<Reply, "text"> {
+/** Checks a reply, and returns its members for the addon, except the text. */
+function checkReply(what: string, reply: Reply): Omit<Reply, "text"> {
   if (typeof reply?.text !== "string") {
     const found = reply == null || typeof reply !== "object" ? kind(reply) : `a value whose \`text\` is ${kind(reply.text)}`;
     throw new InvalidInput(`${what} is not a reply with a \`text\`, but ${found}`, "invalid_reply");
@@ -246,17 +246,17 @@ function received(what: string, reply: Reply): Omit<Reply, "text"> {
 function outcome(done: any, cause: unknown, stop: string | undefined): Outcome {
   if (done.exhausted) {
     const { reason, cause: code, verified_len: verifiedLength, ...exhausted } = done.exhausted;
-    throw new ResumeExhausted(reason, code, { ...camel(exhausted), verifiedLength, text: done.text }, cause);
+    throw new ResumeExhausted(reason, code, { ...camelNames(exhausted), verifiedLength, text: done.text }, cause);
   }
   if (done.result === "passed") throw new NotResumed(done.text, done.passed, stop);
   if (done.result === "invalid") throw new InvalidReply(done.text, done.problems);
   const { text, result, attempts, corrections, cut, disclosed, seams } = done;
-  return { text, result, attempts, corrections, cut, disclosed, seams: seams.map(camel) };
+  return { text, result, attempts, corrections, cut, disclosed, seams: seams.map(camelNames) };
 }
 
 /**
- * Asks for the rest of a cut reply, and joins it. Rejects with `ResumeExhausted` if it stays cut, `NotResumed` if the provider refused
- * it, and `InvalidReply` if it is not cut but not valid either.
+ * Requests the rest of a cut reply, and joins it. Rejects with `ResumeExhausted` if the reply stays cut, `NotResumed` if the provider
+ * refused it, and `InvalidReply` if it is not cut but invalid.
  */
 export async function resumeIfTruncated(
   ask: (request: Ask) => Promise<Reply> | Reply,

@@ -1,33 +1,33 @@
-/** Whether a text is whole, how a cut one is closed, and how its parts are joined. */
+/** Detects cut texts, closes cut JSON, and joins the parts of a text. */
 
-import { camel, later, now, unit, type Request } from "./core.js";
+import { camelNames, makeAsync, makeSync, offsetUnit, type Request } from "./core.js";
 import { Malformed } from "./errors.js";
 import type { Input } from "./native.js";
 
-/** What a text is supposed to be. `marker` is a text that has to end in the `marker` that is named with it. */
+/** The required format of a text. `marker` is a text that must end with the given `marker`. */
 export type Format = "json" | "jsonl" | "markdown" | "tags" | "text" | "marker" | "auto";
-/** Where a model was asked to continue: at the cut (prefill), after the last valid token (prompt), or not known. */
+/** Where a model was asked to continue: at the cut (prefill), after the last valid token (prompt), or unknown. */
 export type AskedFrom = "cut" | "token" | "unknown";
 
-/** What `detect` found. Offsets index the value that was given: UTF-16 units of a string, bytes of a Uint8Array. */
+/** The result of `detect`. Offsets index the value that was passed: UTF-16 units of a string, bytes of a Uint8Array. */
 export interface Detection {
   readonly verdict: "whole" | "truncated" | "malformed";
-  /** Up to here everything is settled: none of it can change, whatever follows. */
+  /** The offset up to which no further text can change the parsed content. */
   readonly truncationIndex: number | null;
   /** The last offset at which every bracket opened so far is closed, or 0. */
   readonly balancedIndex: number | null;
-  /** The source of the last settled token; of a string its settled part, at most its last 200 characters. */
+  /** The source text of the last token that is certain. For a string: its certain part, at most the last 200 characters. */
   readonly lastValidToken: string | null;
-  /** The signs of what is still open, outermost first. */
+  /** The opening characters of everything that is still open, outermost first. */
   readonly open: readonly string[];
-  /** The kind of token the cut goes through, such as `string` or `number`. */
+  /** The kind of the token that is cut, such as `string` or `number`. */
   readonly inToken: string | null;
-  /** Of a malformed text, its first invalid place. */
+  /** The offset of the first invalid character in a malformed text. */
   readonly index: number | null;
   readonly reason: string | null;
-  /** `mid_sentence`: prose that stops in a sentence. `control_characters`: valid only with raw control characters in strings. */
+  /** `mid_sentence`: prose ends inside a sentence. `control_characters`: strings contain raw control characters. */
   readonly hint: string | null;
-  /** What `auto` took the text for. */
+  /** The format that `auto` detected. */
   readonly detected: string | null;
 }
 
@@ -38,55 +38,55 @@ export interface Marked {
 const detection = (text: Input, format: Format = "auto", options: Marked & { strict?: boolean } = {}): Request<Detection> => ({
   function: "detect",
   inputs: [text],
-  options: { format, offsets: unit(text), ...options },
-  read: camel,
+  options: { format, offsets: offsetUnit(text), ...options },
+  read: camelNames,
 });
 
 /**
- * Says whether a text is whole, a valid beginning of something longer, or beyond repair. `strict` refuses raw control characters in
- * JSON strings, which models write. Throws `InvalidInput` for an unknown format.
+ * Detects whether a text is whole, truncated or malformed. `strict` rejects raw control characters in JSON strings, which models often
+ * write. Throws `InvalidInput` for an unknown format.
  */
-export const detect = now(detection);
+export const detect = makeSync(detection);
 
 const truncation = (text: Input, format: Format = "json", options: Marked = {}): Request<Detection | null> => ({
   ...detection(text, format, options),
   read(answer) {
     if (answer.verdict === "malformed") throw new Malformed(`malformed at ${answer.index}: ${answer.reason}`, "malformed");
-    return answer.verdict === "whole" ? null : camel(answer);
+    return answer.verdict === "whole" ? null : camelNames(answer);
   },
 });
 
-/** Says where a text is cut, or null if nothing is missing. Throws `Malformed` if no continuation could make the text valid. */
-export const detectTruncation = now(truncation);
+/** Returns where a text is cut, or null if nothing is missing. Throws `Malformed` if no continuation could make the text valid. */
+export const detectTruncation = makeSync(truncation);
 
 /** A cut JSON text that was closed without asking for the rest. */
 export interface Completed {
   readonly text: string;
-  /** Which value of the text the unfinished places are in, from 0. */
+  /** The number of the top-level value that contains the unfinished ones, from 0. */
   readonly value: number;
-  /** Each with its JSON Pointer, empty for the document itself. What is left out had hardly begun. */
+  /** The unfinished values with their JSON Pointers. The pointer of the document itself is empty. If `leftOut`, the text lacks the value. */
   readonly unfinished: readonly { readonly pointer: string; readonly kind: string; readonly leftOut: boolean }[];
-  /** How many further places there are between those that are listed. */
+  /** The number of further unfinished values that are not listed. */
   readonly unfinishedOmitted: number;
-  /** How many raw control characters in strings were escaped. */
+  /** The number of raw control characters in strings that were escaped. */
   readonly escaped: number;
 }
 
 const completion = (text: Input, format: Format = "json", options: Marked = {}): Request<Completed> => ({
   function: "complete",
   inputs: [text],
-  options: { format, offsets: unit(text), ...options },
-  read: (answer) => ({ ...camel(answer), unfinished: answer.unfinished.map(camel) }),
+  options: { format, offsets: offsetUnit(text), ...options },
+  read: (answer) => ({ ...camelNames(answer), unfinished: answer.unfinished.map(camelNames) }),
 });
 
-/** Closes a cut JSON text, and says what in it is unfinished. Throws `Malformed` if the text is not JSON, or has no value yet. */
-export const complete = now(completion);
+/** Closes a cut JSON text, and lists its unfinished values. Throws `Malformed` if the text is not JSON, or has no value yet. */
+export const complete = makeSync(completion);
 
 /**
- * The words that ask a model for the rest of its cut reply. A `template` must have the placeholder `{last_valid_token}` and may have
- * `{instruction}`; else it throws `InvalidInput`.
+ * Returns the prompt that asks a model for the rest of its cut reply. A `template` must contain the placeholder `{last_valid_token}` and
+ * may contain `{instruction}`. Otherwise throws `InvalidInput`.
  */
-export const buildResumePrompt = now(
+export const buildResumePrompt = makeSync(
   (lastValidToken: string, format: Format = "json", options: Marked & { template?: string | undefined } = {}): Request<string> => ({
     function: "build_resume_prompt",
     inputs: [lastValidToken],
@@ -97,17 +97,17 @@ export const buildResumePrompt = now(
 
 /** Where a continuation was joined. */
 export interface Seam {
-  /** Where its part begins in the merged text, in UTF-16 units. */
+  /** The offset in the merged text at which the continuation begins, in UTF-16 units. */
   readonly at: number;
   /** How it was joined, such as `exact`, `overlap`, `fence` or `preamble`. */
   readonly style: string;
-  /** UTF-8 bytes of both sides that are not in the merged text. */
+  /** The number of UTF-8 bytes of both parts that are not in the merged text. */
   readonly droppedBytes: number;
-  /** The beginning of those, at most 80 characters. */
+  /** The beginning of the dropped text, at most 80 characters. */
   readonly dropped: string;
-  /** The share of the evidence for this seam, 0 to 1. */
+  /** The share of the evidence that supports this seam, from 0 to 1. */
   readonly confidence: number;
-  /** Other plausible seams that give a different value. */
+  /** The number of other plausible seams that yield a different value. */
   readonly alternatives: number;
 }
 
@@ -126,22 +126,22 @@ const merging = (initial: string, continuation: string, format: Format = "json",
   function: "merge_chunks",
   inputs: [initial, continuation],
   options: { format, from, offsets: "utf16", ...options },
-  read: ({ text, seam, verdict }) => ({ text, seam: camel(seam), verdict: camel(verdict) }),
+  read: ({ text, seam, verdict }) => ({ text, seam: camelNames(seam), verdict: camelNames(verdict) }),
 });
 
 /**
- * Joins a cut text with its continuation, where that is certain. Throws `MergeError`, which has everything received, if no seam is
- * certain or the text is still not whole.
+ * Joins a cut text with its continuation, if the seam is certain. Throws `MergeError`, which contains everything received, if no seam is
+ * certain or the text is still cut.
  */
-export const mergeChunks = now(merging);
+export const mergeChunks = makeSync(merging);
 
-/** What became of several parts. */
+/** The result of joining several parts. */
 export interface Stitched {
   readonly outcome: "whole" | "ambiguous" | "error";
   /** The whole text, the best candidate, or the longest verified beginning. */
   readonly text: string;
   readonly seams: readonly Seam[];
-  /** Why it is not whole. */
+  /** Why the text is not whole. */
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
@@ -149,16 +149,16 @@ const stitching = (parts: readonly string[], format: Format = "auto", { askedFro
   function: "stitch",
   inputs: [...parts],
   options: { format, from, offsets: "utf16", ...options },
-  read: (answer) => ({ ...answer, seams: answer.seams.map(camel) }),
+  read: (answer) => ({ ...answer, seams: answer.seams.map(camelNames) }),
 });
 
-/** Joins a first part and its continuations in order. What one continuation leaves open the next may decide. */
-export const stitch = now(stitching);
+/** Joins a first part and its continuations in order. A later continuation may resolve an ambiguous seam. */
+export const stitch = makeSync(stitching);
 
 export const textsLater = {
-  detect: later(detection),
-  detectTruncation: later(truncation),
-  complete: later(completion),
-  mergeChunks: later(merging),
-  stitch: later(stitching),
+  detect: makeAsync(detection),
+  detectTruncation: makeAsync(truncation),
+  complete: makeAsync(completion),
+  mergeChunks: makeAsync(merging),
+  stitch: makeAsync(stitching),
 };

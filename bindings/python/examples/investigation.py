@@ -1,12 +1,12 @@
-"""An agent that investigates a machine for a long time, within a budget of tokens. It needs `pip install "endmark[adk]"`.
+"""An agent that investigates a machine for a long time within a token budget. It needs `pip install "endmark[adk]"`.
 
     SRE_AGENT_TOKEN_BUDGET=850_000 GOOGLE_API_KEY=… python investigation.py "Why is the disk full?"
 
-- A tool's result is capped: the model sees its beginning, its end and the lines that report errors, and reads the rest with
-  `endmark_read`. All results are kept in a file.
-- Older steps are condensed above 200,000 tokens; a brake condenses any request above 850,000.
-- A cut reply is completed, and leaves a row in a log.
-- The budget holds for the agent and all its sub-agents. When it is used up, the last call asks for a summary of the findings.
+- Tool results are capped: the model sees the beginning, the end and the lines that report errors, and reads the rest with
+  `endmark_read`. All full results are kept in a file.
+- Above 200,000 tokens, older steps are condensed. Above 850,000 tokens, any request is condensed.
+- Cut replies are completed and logged.
+- The agent and all its subagents share the budget. When it is used up, the last call asks for a summary of the findings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ commands that show it, what is not known, and the next step."""
 
 
 def run_command(command: str) -> dict[str, str]:
-    """Runs a command that reads, without a shell, for at most a minute. Returns its output."""
+    """Runs a read-only command without a shell for at most a minute. Returns its output."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -75,7 +75,7 @@ def make_runner(settings: Settings, meter: endmark.Meter) -> InMemoryRunner:
 
 
 async def investigate(question: str, settings: Settings, meter: endmark.Meter) -> str:
-    """The agent's report. Raises `NotAdmitted` if the budget is used up before it begins."""
+    """Returns the agent's report. Raises `NotAdmitted` if the budget is already used up."""
     runner = make_runner(settings, meter)
     session = await runner.session_service.create_session(app_name="investigation", user_id="sre")
     asked = types.Content(role="user", parts=[types.Part(text=question)])

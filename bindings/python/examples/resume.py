@@ -1,4 +1,4 @@
-"""Resumes a cut reply of any client, logs it, and stays within a budget. Here a function plays the client."""
+"""Resumes a cut reply, logs it, and stays within a budget. A function takes the place of a real client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DOCUMENT = '{"files": ["a.rs", "b.rs"], "reason": "both read the request before 
 
 
 def client(messages: list[dict[str, object]]) -> endmark.Reply:
-    """Answers with at most 60 characters, as a model with a low limit does."""
+    """Answers with at most 60 characters, like a model with a low output limit."""
     shown = "" if len(messages) == 1 else str(messages[1]["content"])
     rest = DOCUMENT[len(shown) :]
     return endmark.Reply(rest[:60], "stop" if len(rest) <= 60 else "length")

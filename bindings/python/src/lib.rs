@@ -1,4 +1,5 @@
-//! The extension module of the Python package `endmark`: texts, bytes and JSON in, JSON out.
+//! The extension module of the Python package `endmark`. Its functions accept texts, bytes and JSON, and
+//! return JSON.
 //!
 //! The package's Python files add types. All decisions are in `endmark-bindings`.
 
@@ -18,11 +19,12 @@ create_exception!(
     "A failure as JSON; the package raises its own exceptions from it."
 );
 
-/// The input of a function, which stays alive while the interpreter runs other threads.
+/// An input of a function. It stays alive while the interpreter runs other threads.
 enum Input {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
-    /// A text with half a surrogate pair, which UTF-8 cannot hold: each half is one U+FFFD, which has as many bytes.
+    /// A text that contained half of a surrogate pair, which UTF-8 cannot represent. Each half was replaced
+    /// by U+FFFD, which also has three bytes.
     Repaired(Vec<u8>),
 }
 
@@ -36,7 +38,7 @@ impl AsRef<[u8]> for Input {
     }
 }
 
-/// Reads a value. `name` is its argument.
+/// Reads an argument as an input. `name` is the name of the argument.
 fn read_input(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Input> {
     if let Ok(text) = value.cast::<PyString>() {
         return match text.extract::<PyBackedStr>() {
@@ -54,7 +56,7 @@ fn read_input(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Input> {
     Err(PyTypeError::new_err(format!("`{name}`: expected str or bytes, not {}", value.get_type().name()?)))
 }
 
-/// Replaces each half of a surrogate pair, which Python writes as three bytes, with U+FFFD.
+/// Replaces each half of a surrogate pair, which Python encodes as three bytes, by U+FFFD.
 fn without_lone_surrogates(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut at = 0;
     while at + 3 <= bytes.len() {
@@ -67,15 +69,15 @@ fn without_lone_surrogates(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Reads the inputs of a function. The last name applies to all further inputs.
+/// Reads the inputs of a function. Further inputs all have the name of the last one.
 fn read_inputs(values: &[Bound<'_, PyAny>], function: &str) -> PyResult<Vec<Input>> {
     let names = endmark_bindings::input_names(function);
     let name = |index: usize| names.get(index).or(names.last()).copied().unwrap_or("input");
     values.iter().enumerate().map(|(index, value)| read_input(value, name(index))).collect()
 }
 
-/// Reads the options, which the package writes as JSON. They are repaired like the inputs, so that a text is the same
-/// everywhere.
+/// Reads the options, which the package writes as JSON. They are repaired in the same way as the inputs, so
+/// that the same text is equal in both.
 fn read_options(options: &Bound<'_, PyString>) -> PyResult<String> {
     match read_input(options, "options")? {
         Input::Text(text) => Ok(text.to_string()),
@@ -94,8 +96,8 @@ fn raised(failure: Failure) -> PyErr {
     NativeError::new_err(failure.to_json())
 }
 
-/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run
-/// meanwhile.
+/// Calls the function with this name. Inputs are `str` or `bytes`; the options and the answer are JSON. Other
+/// threads can run during the call.
 #[pyfunction]
 fn call(
     py: Python<'_>,
@@ -107,7 +109,7 @@ fn call(
     py.detach(|| endmark_bindings::call(function, &slices(&inputs), &options)).map_err(raised)
 }
 
-/// Something with a state: `recovery`, `meter` or `agent_run`.
+/// An object with state: `recovery`, `meter` or `agent_run`.
 #[pyclass(frozen, module = "endmark._native")]
 struct Stateful(Object);
 
@@ -125,7 +127,7 @@ impl Stateful {
         made.map(Self).map_err(raised)
     }
 
-    /// Calls a method by its name, as the function `call` does.
+    /// Calls the method with this name, like the function `call`.
     fn call(
         &self,
         py: Python<'_>,
@@ -138,7 +140,7 @@ impl Stateful {
     }
 }
 
-/// The Rust functions of the package.
+/// Defines the Rust functions of the package.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call, module)?)?;

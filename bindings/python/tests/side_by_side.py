@@ -1,4 +1,4 @@
-"""Writes the table of `docs/python.md`: the same replies in each framework, directly and with Endmark.
+"""Writes the table in `docs/python.md`: the same replies in each framework, directly and with Endmark.
 
     python3 tests/side_by_side.py [--check]
 
@@ -206,7 +206,7 @@ FRAMEWORKS = {
 
 
 def run(model, framework, case, wrapped):
-    """The text that came out, the error's name, and the conversation."""
+    """Returns the resulting text, the error's name, and the conversation."""
     key, conversation = model.open(case.kind, case.harm, is_compacted=case.kind == "sixty")
     try:
         return framework(model, f"{key}: tell me about it.", case, wrapped), None, conversation
@@ -215,7 +215,7 @@ def run(model, framework, case, wrapped):
 
 
 def read(model, framework, case, wrapped):
-    """What became of a reply with a text."""
+    """Describes the result of a reply with text."""
     text, error, _ = run(model, framework, case, wrapped)
     if error:
         return f"raises `{error}`"
@@ -229,7 +229,7 @@ def read(model, framework, case, wrapped):
 
 
 def called(model, framework, case, wrapped):
-    """What became of a reply with calls."""
+    """Describes the result of a reply with calls."""
     _, error, conversation = run(model, framework, case, wrapped)
     expected = len(scripted.TURNS[case.kind][0].calls)
     whole = sum(text.endswith("many hours.") for text in case.saved)
@@ -239,7 +239,7 @@ def called(model, framework, case, wrapped):
 
 
 def sized(model, framework, case, wrapped):
-    """What a model gets of a large result."""
+    """Describes how much of a large result the model gets."""
     _, error, conversation = run(model, framework, case, wrapped)
     if error:
         return f"raises `{error}`"
@@ -249,13 +249,13 @@ def sized(model, framework, case, wrapped):
 
 
 def grown(model, framework, case, wrapped):
-    """The largest request of a long conversation."""
+    """Describes the largest request of a long conversation."""
     _, error, conversation = run(model, framework, case, wrapped)
     return f"raises `{error}`" if error else f"up to {amount(max(map(len, conversation.requests)))}"
 
 
 def spent(model, framework, case, wrapped):
-    """What conversations do that one budget does not hold."""
+    """Describes the usage of conversations that together exceed one budget."""
     calls, last = 0, ""
     for _ in range(CONVERSATIONS):
         _, error, conversation = run(model, framework, case, wrapped)

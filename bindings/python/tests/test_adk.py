@@ -1,4 +1,4 @@
-"""Google ADK itself in front of the scripted model of `tests/sdk`."""
+"""Tests Google ADK with the scripted model of `tests/sdk`."""
 
 import asyncio
 import datetime
@@ -78,12 +78,12 @@ def test_without_the_wrapper_the_same_reply_is_cut(model):
     assert text_of(events[-1]) != scripted.TEXT
 
 
-def test_a_whole_reply_is_left_alone(model):
+def test_a_whole_reply_stays_unchanged(model):
     events, _, conversation = run(model, "text", "")
     assert text_of(events[-1]) == scripted.TEXT and len(conversation.requests) == 1 and not events[-1].custom_metadata
 
 
-def test_what_stays_cut_raises(model):
+def test_a_reply_that_stays_cut_raises(model):
     with pytest.raises(endmark.ResumeExhausted):
         run(model, "text", "limit", max_attempts=0)
 
@@ -113,16 +113,16 @@ def test_a_budget_ends_in_a_call_without_tools_and_then_refuses(model):
     assert meter.usage().calls == 2 and meter.usage().held_tokens == 0
 
 
-def test_a_large_request_is_braked_and_keeps_its_task(model):
+def test_a_large_request_is_condensed_and_keeps_its_task(model):
     contents = [types.Content(role="user", parts=[types.Part(text="Find out why the disk is full.")])]
     for step in range(40):
         call = types.Part(function_call=types.FunctionCall(name="run", args={"command": f"df {step}"}))
         result = types.Part(function_response=types.FunctionResponse(name="run", response={"result": "used 97 % " * 80}))
         contents += [types.Content(role="model", parts=[call]), types.Content(role="user", parts=[result])]
     request = LlmRequest(model="gemini-2.5-flash", contents=contents)
-    braked = EndmarkLlm(wrapped=gemini(model), brake_tokens=5_000)._braked(request)
+    braked = EndmarkLlm(wrapped=gemini(model), brake_tokens=5_000)._condense_if_large(request)
     assert len(braked.contents) < 20 and "why the disk is full" in braked.contents[0].parts[0].text
-    assert EndmarkLlm(wrapped=gemini(model))._braked(request) is request
+    assert EndmarkLlm(wrapped=gemini(model))._condense_if_large(request) is request
 
 
 NOTE = types.Part(function_call=types.FunctionCall(name="save_note", args={"text": "The disk is full"}))
@@ -137,7 +137,7 @@ def reply(*parts, stop="STOP", tokens=(10, 5)):
 
 
 def answer_of(*replies, schema=None, **options):
-    """The reply of a wrapped model that gives these replies, each a response, a list of them or an exception, and its requests."""
+    """Runs a wrapped model with these replies: responses, lists of them, or exceptions. Returns its reply and its requests."""
     requests, left = [], list(replies)
 
     class Replies(BaseLlm):
@@ -168,7 +168,7 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         parts_of(reply("The cat sat on", stop="MAX_TOKENS", tokens=(700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
-    # It is kept for the session's answer.
+    # The closing call is kept for the session's answer.
     assert parts_of(reply("Summary: nothing."), **options)[0].text == "Summary: nothing."
     with pytest.raises(endmark.NotAdmitted):
         parts_of(reply("x"), **options)
@@ -203,7 +203,7 @@ def test_all_responses_of_a_continuation_are_read():
     assert answer_of(reply("The cat sat on", stop="MAX_TOKENS"), several)[0].content.parts[0].text == "The cat sat on the mat and slept."
 
 
-def test_parts_other_than_text_stay_where_they_are():
+def test_other_parts_keep_their_positions():
     thought = types.Part(text="Hm.", thought=True)
     code = types.Part(executable_code=types.ExecutableCode(code="print(1)", language="PYTHON"))
     image = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"png"))
@@ -225,7 +225,7 @@ def test_a_call_at_the_end_of_a_cut_reply_never_runs(stop):
     assert whole.content.parts[0] == NOTE and whole.content.parts[1].text == "And now I wait."
 
 
-def test_a_reply_by_a_schema_is_judged_by_its_text():
+def test_a_reply_with_a_schema_is_checked_as_json():
     found = answer_of(reply('{"name": "Tom'), reply('"Tommy", "age": 3}'), schema={"type": "OBJECT"})[0]
     assert found.content.parts[0].text == '{"name": "Tommy", "age": 3}'
 
@@ -234,7 +234,7 @@ class Refused(Exception):
     code = 401
 
 
-def test_a_refusal_of_the_request_reaches_the_caller_and_is_no_attempt():
+def test_a_permanent_refusal_reaches_the_caller_and_is_not_retried():
     with pytest.raises(Refused) as raised:
         answer_of(reply("The cat sat on", stop="MAX_TOKENS"), Refused("no such key"), reply(" the mat."))
     assert isinstance(raised.value.__cause__, endmark.ResumeExhausted)

@@ -1,4 +1,4 @@
-"""The window and the summarizer in Google ADK itself, in front of a model that notes its requests."""
+"""Tests the window and the summarizer in Google ADK, with a model that records its requests."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from google.genai import types  # noqa: E402
 
 
 class Scripted(BaseLlm):
-    """Calls the tool `run` some times a turn, and notes the contents of each request."""
+    """Calls the tool `run` several times per turn, and records the contents of each request."""
 
     model: str = "gemini-2.5-flash"
     calls: int = 20
@@ -53,12 +53,12 @@ def common(first, second):
     return next((at for at, (one, other) in enumerate(zip(first, second)) if one != other), min(len(first), len(second)))
 
 
-def test_sixty_turns_stay_within_a_window_whose_beginning_is_stable(tmp_path):
+def test_sixty_turns_stay_within_a_window_with_a_stable_start(tmp_path):
     model = Scripted(requests=[])
     path = f"{tmp_path}/sessions.db"
 
     def runner():
-        # A new service, as after a restart of the process.
+        # A new session service, as after a restart of the process.
         app = App(name="test", root_agent=agent(model), plugins=[EndmarkWindow(trigger_tokens=6_000, budget_tokens=3_000)])
         return Runner(app=app, session_service=SqliteSessionService(path))
 
@@ -73,7 +73,7 @@ def test_sixty_turns_stay_within_a_window_whose_beginning_is_stable(tmp_path):
     sizes = [len(json.dumps(request)) for request in model.requests]
     assert max(sizes) < 60_000, sizes
     assert all("Find out why the disk is full, part 0." in json.dumps(request) for request in model.requests)
-    # A request is the one before it with new contents at the end, except where it was condensed again.
+    # Each request extends the one before it, unless the conversation was condensed again.
     changed = [number for number in range(1, 63) if common(model.requests[number - 1], model.requests[number]) < len(model.requests[number - 1])]
     assert 1 <= len(changed) <= 12, changed
     for request in model.requests:
@@ -81,7 +81,7 @@ def test_sixty_turns_stay_within_a_window_whose_beginning_is_stable(tmp_path):
         assert len(calls) == sum("function_response" in part for content in request for part in content["parts"])
 
 
-def test_a_short_conversation_stays_as_it_is():
+def test_a_short_conversation_stays_unchanged():
     model = Scripted(requests=[], calls=2)
     runner = InMemoryRunner(app=App(name="test", root_agent=agent(model), plugins=[EndmarkWindow()]))
 
@@ -111,7 +111,7 @@ def test_events_are_summarized_without_a_model():
     assert "earlier messages" in shown and len(model.requests[-1]) < 20
 
 
-def test_credentials_and_nothing_are_not_summarized():
+def test_credential_requests_and_empty_lists_are_not_summarized():
     secret = types.FunctionResponse(name="adk_request_credential", response={"token": "hunter2"})
     secret_event = Event(author="user", content=types.Content(role="user", parts=[types.Part(function_response=secret)]))
     text = Event(author="user", content=types.Content(role="user", parts=[types.Part(text="Find out why. " * 40)]))

@@ -1,4 +1,4 @@
-"""The cases that the packages of all languages share: same inputs, same bytes."""
+"""Runs the shared cases of all languages: equal inputs yield equal bytes."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def shown(function, *arguments):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_every_case_has_its_answer(case):
+def test_every_case_yields_its_answer(case):
     options = json.dumps(case["options"], ensure_ascii=False, separators=(",", ":"))
     if "class" not in case:
         found = shown(_native.call, case["function"], case["inputs"], options)
@@ -29,7 +29,7 @@ def test_every_case_has_its_answer(case):
     assert answers == case["expected"]["answers"]
 
 
-def test_bytes_and_texts_give_the_same():
+def test_bytes_and_texts_yield_the_same_result():
     for case in CASES:
         if "function" in case:
             options = json.dumps(case["options"])

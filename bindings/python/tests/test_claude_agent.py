@@ -1,4 +1,4 @@
-"""The hooks of the Claude Agent SDK, called as the SDK calls them. The program `claude` itself needs its provider."""
+"""Tests the hooks of the Claude Agent SDK, called by the SDK. The real program `claude` would need its provider."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ OUTPUT = "".join(f"row {row}: {'error: disk full' if row == 31_000 else 'ok'}\n"
 
 
 class Claude(Transport):
-    """The program's side of the control protocol: it calls the hooks by the ids that the SDK gave them."""
+    """Simulates the program: calls the hooks by the ids that the SDK gave them."""
 
     def __init__(self):
         self.lines = asyncio.Queue()
@@ -74,7 +74,7 @@ def converse(hooks, conversation):
     return asyncio.run(run())
 
 
-def test_a_large_result_is_capped_in_its_own_shape_and_can_be_read():
+def test_a_capped_result_keeps_its_structure_and_can_be_read():
     async def conversation(claude):
         async def use(name, response):
             return await claude.hook("PostToolUse", tool_name=name, tool_input={}, tool_response=response, tool_use_id="t")
@@ -105,7 +105,7 @@ def test_a_large_result_is_capped_in_its_own_shape_and_can_be_read():
     assert read["mcp_response"]["result"]["content"][0]["text"] == "31001:row 31000: error: disk full\n"
 
 
-def test_an_agent_with_a_cut_report_is_asked_to_go_on_and_then_disclosed(tmp_path):
+def test_an_agent_with_a_cut_report_must_continue_and_is_then_reported(tmp_path):
     transcript = tmp_path / "agent.jsonl"
     rows = [{"type": "assistant", "message": {"stop_reason": "max_tokens"}}, {"type": "user", "message": {}}]
     transcript.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"type": "assis')
@@ -128,7 +128,7 @@ def test_an_agent_with_a_cut_report_is_asked_to_go_on_and_then_disclosed(tmp_pat
     assert whole == done == {}
 
 
-def test_other_criteria_are_a_method():
+def test_a_subclass_can_define_other_criteria():
     class Hooks(EndmarkHooks):
         def problem(self, text, stop, *, is_subagent):
             return None if text.endswith("END") else "it does not end in END"

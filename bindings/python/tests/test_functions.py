@@ -1,4 +1,4 @@
-"""The functions as users call them."""
+"""Tests the functions of the package."""
 
 import ast
 import doctest
@@ -20,14 +20,14 @@ FORMATS = st.sampled_from(["json", "jsonl", "markdown", "tags", "text", "auto"])
 
 
 @pytest.mark.parametrize("module", ["_texts", "_recovery", "_context", "_guard", "findings", "envelope"])
-def test_every_example_in_a_docstring_is_true(module):
+def test_every_example_in_a_docstring_is_correct(module):
     failed, tried = doctest.testmod(importlib.import_module(f"endmark.{module}"))
     assert failed == 0 and tried > 0
 
 
 @settings(max_examples=60, deadline=None)
 @given(TEXTS, TEXTS, FORMATS)
-def test_no_text_makes_a_function_fail_in_another_way_than_it_says(one, two, format):
+def test_functions_raise_only_documented_errors_for_any_text(one, two, format):
     for function in [
         lambda: endmark.detect(one, format), lambda: endmark.complete(one, format), lambda: endmark.merge_chunks(one, two, format),
         lambda: endmark.stitch(one, two, format=format), lambda: endmark.cap(one, max_chars=80), lambda: endmark.guard(one),
@@ -55,7 +55,7 @@ def test_offsets_index_the_text_and_no_cut_document_is_malformed(value, data):
         assert text[: found.truncation_index].encode() == text.encode()[: of_bytes.truncation_index]
 
 
-def test_half_a_surrogate_pair_is_one_code_point():
+def test_a_lone_surrogate_counts_as_one_code_point():
     found = endmark.detect('["\ud83d", "x', "json")
     assert (found.verdict, found.truncation_index) == ("truncated", 8)
 
@@ -95,14 +95,14 @@ TEXT_ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", TEXT_ARGUMENTS)
-def test_half_a_surrogate_pair_is_the_replacement_character_everywhere(name):
+def test_a_lone_surrogate_becomes_the_replacement_character(name):
     function = TEXT_ARGUMENTS[name]
     assert refused(lambda: function("\ud83d")) == refused(lambda: function("\ufffd"))
-    # Two halves are never one character.
+    # Two lone surrogates are never one character.
     assert refused(lambda: function("\ud83d\ude00")) == refused(lambda: function("\ufffd\ufffd"))
 
 
-def test_another_type_than_text_or_bytes_is_an_error_that_names_the_argument():
+def test_a_wrong_type_raises_an_error_that_names_the_argument():
     for value in [None, 7, bytearray(b"[]"), ["a"]]:
         with pytest.raises(TypeError, match="`text`: expected str or bytes"):
             endmark.detect(value, "json")
@@ -138,7 +138,7 @@ def test_a_detection_is_neither_true_nor_false():
         assert endmark.detect("[]", "json")
 
 
-def test_a_merge_that_is_not_certain_has_everything_received():
+def test_a_failed_merge_contains_everything_received():
     with pytest.raises(endmark.MergeError) as raised:
         endmark.merge_chunks("[1, 2", "3]")
     assert (raised.value.code, raised.value.attempt, raised.value.verified_len) == ("ambiguous", "[1, 23]", 5)
@@ -202,7 +202,7 @@ def test_a_metered_block_that_reports_nothing_is_not_charged():
     assert (meter.usage().calls, meter.usage().tokens_left) == (1, 4_090)
 
 
-def test_the_budget_of_the_environment(monkeypatch):
+def test_a_meter_reads_the_budget_from_the_environment(monkeypatch):
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "850,000")
     assert endmark.Meter.from_environment().usage().tokens_left == 850_000
     monkeypatch.setenv("ENDMARK_TOKEN_BUDGET", "1_000")
@@ -245,7 +245,7 @@ def test_a_team_report_always_discloses_its_cuts():
     assert "auth-2" in report and "truncated" in report.lower()
 
 
-def test_an_envelope_whatever_the_command_does(capfdbinary):
+def test_every_command_prints_an_envelope(capfdbinary):
     def document(command, **options):
         code = endmark.envelope.run(command, **options)
         return code, json.loads(capfdbinary.readouterr().out)
@@ -274,7 +274,7 @@ def test_an_envelope_whatever_the_command_does(capfdbinary):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers() | st.integers(2**53, 2**70) | st.integers(-(2**70), -(2**53)) | st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_come_through_as_they_are(number):
+def test_numbers_stay_unchanged(number):
     assert json.loads(endmark.envelope.document({"n": [number]}).json)["data"] == {"n": [number]}
     assert endmark.compact({**MESSAGES, "seed": number}, "openai_chat").request["seed"] == number
 
@@ -291,7 +291,7 @@ def test_the_import_is_quick():
     [("tokens", {"prompt": 1}), ("tokens", endmark.Tokens(100, completion=None)), ("tokens", endmark.Tokens(-1)),
      ("tokens", endmark.Tokens(object())), ("text", 7)],
 )  # fmt: skip
-def test_a_bad_report_of_usage_leaves_no_hold_and_masks_no_exception(name, value):
+def test_invalid_usage_leaves_no_hold_and_hides_no_exception(name, value):
     meter = endmark.Meter(max_tokens=1_000)
     with pytest.raises(endmark.InvalidInput), meter.call("gpt-5", prompt_tokens=300, max_output_tokens=300) as call:
         setattr(call, name, value)

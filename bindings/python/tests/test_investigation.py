@@ -1,4 +1,4 @@
-"""The example of an investigation, in front of a server that answers as Gemini does."""
+"""Runs the example of an investigation with a server in Gemini's format."""
 
 import json
 import os
@@ -19,7 +19,7 @@ REPORT = "# Report\n\nThe log `/var/log/app.log` fills the disk. Evidence: `du /
 
 
 class Server:
-    """Asks for `steps` commands, then writes a report that is cut. Without tools it writes a summary."""
+    """Requests `steps` commands, then writes a report that is cut. Without tools, it writes a summary."""
 
     def __init__(self, steps, command):
         self.requests = []
@@ -72,7 +72,7 @@ def investigate(tmp_path, steps, command, budget):
     return done, server.requests
 
 
-def test_it_ends_with_a_whole_report_capped_results_and_its_usage(tmp_path):
+def test_the_investigation_ends_with_a_whole_report_and_its_usage(tmp_path):
     log = tmp_path / "app.log"
     log.write_text("".join(f"row {row}: {'error: disk full' if row == 31_000 else 'ok'}\n" for row in range(150_000)))
     done, requests = investigate(tmp_path, 3, f"cat {log}", "850_000")
@@ -86,13 +86,13 @@ def test_it_ends_with_a_whole_report_capped_results_and_its_usage(tmp_path):
     assert kept == (3,)
 
 
-def test_a_used_up_budget_ends_it_with_a_summary(tmp_path):
+def test_a_used_up_budget_ends_the_investigation_with_a_summary(tmp_path):
     done, requests = investigate(tmp_path, 1_000, "ls", "6,000")
     assert done.returncode == 0 and done.stdout.strip() == "Summary: the disk is full.", done
     assert "token budget is used up" in json.dumps(requests[-1]) and not requests[-1].get("tools") and len(requests) > 5
 
 
-def test_it_changes_nothing(tmp_path):
+def test_the_investigation_runs_only_read_only_commands(tmp_path):
     done, requests = investigate(tmp_path, 1, "rm -rf /", "850_000")
     assert done.returncode == 0 and "only these programs may run" in json.dumps(requests[1])
     done, requests = investigate(tmp_path, 1, "find / -name x -delete", "850_000")

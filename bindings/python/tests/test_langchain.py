@@ -1,4 +1,4 @@
-"""LangChain itself in front of the scripted model of `tests/sdk`, with and without the middleware."""
+"""Tests LangChain with the scripted model of `tests/sdk`, with and without the middleware."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ from langgraph.types import Command  # noqa: E402
 from langchain_openai import ChatOpenAI  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
-# LangChain shares the connections of its clients, which belong to one loop.
+# LangChain's clients share connections, which belong to one event loop.
 LOOP = asyncio.new_event_loop()
 MODES = ["invoke", "ainvoke", "stream", "astream"]
 
@@ -108,12 +108,12 @@ def test_a_streamed_call_never_runs_with_cut_arguments(model, kind):
     ("args", "opened"),
     [({}, ""), ({"a": "x}"}, '{"a": "x}'), ({"a": [1, {"b": []}]}, '{"a": [1, {"b": ['), ({"a": {"b": 12}}, '{"a": {"b": 12')],
 )
-def test_arguments_are_opened_where_their_last_value_may_go_on(args, opened):
-    assert endmark.langchain._opened(args) == opened
+def test_arguments_lose_their_closing_characters(args, opened):
+    assert endmark.langchain._without_closers(args) == opened
 
 
 def converse(*replies, middleware=None, **options):
-    """An agent in front of the replies, each an answer or an exception. Returns its state, the notes, and the requests' texts."""
+    """Runs an agent with these replies or exceptions of the model. Returns its state, the notes, and the texts of the requests."""
     saved, requests, left = [], [], list(replies)
 
     class Model(GenericFakeChatModel):
@@ -171,12 +171,12 @@ def test_without_the_middleware_the_same_replies_are_lost(model):
             run(model, kind, "limit", "invoke", middleware=False, **options)
 
 
-def test_a_whole_reply_is_left_alone(model):
+def test_a_whole_reply_stays_unchanged(model):
     state, _, conversation = run(model, "text", "", "invoke")
     assert len(conversation.requests) == 1 and "endmark" not in state["messages"][-1].response_metadata
 
 
-def test_what_stays_cut_raises(model):
+def test_a_reply_that_stays_cut_raises(model):
     with pytest.raises(endmark.ResumeExhausted) as raised:
         run(model, "text", "limit", "invoke", middleware=EndmarkMiddleware(max_attempts=0))
     assert scripted.TEXT.startswith(raised.value.merged_raw)
@@ -220,7 +220,7 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         converse(reply("The cat sat on", "length", (700, 100)), reply(" Summary: nothing."), middleware=middleware)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
-    # It is kept for the session's answer.
+    # The closing call is kept for the session's answer.
     _, _, requests = converse(reply("Summary: nothing."), middleware=middleware)
     assert "token budget is used up" in requests[0][-1]
 
@@ -263,7 +263,7 @@ def texts(*values):
     return [{"type": "text", "text": value} for value in values]
 
 
-def test_blocks_other_than_text_stay_where_they_are():
+def test_other_blocks_keep_their_positions():
     first = [THOUGHT, *texts("See "), IMAGE, {**texts("The cat ")[0], "citations": [1]}, *texts("sat on")]
     state, _, requests = converse(reply(first, "length"), reply([THOUGHT, *texts(" the mat."), IMAGE]))
     whole = [*first[:4], *texts("sat on the mat."), IMAGE]
@@ -290,7 +290,7 @@ class Refused(Exception):
     status_code = 400
 
 
-def test_a_refusal_of_the_request_reaches_the_caller_and_is_no_attempt():
+def test_a_permanent_refusal_reaches_the_caller_and_is_not_retried():
     with pytest.raises(Refused) as raised:
         converse(reply("The cat sat on", "length"), Refused("no such field"), reply(" the mat."))
     assert isinstance(raised.value.__cause__, endmark.ResumeExhausted)
@@ -322,7 +322,7 @@ def test_messages_in_a_command_are_capped():
     [[*texts(LONG), MEDIA], texts(*["row ok"] * 5_000), [{"type": "json", "json": {"rows": ["ok"] * 5_000}}, MEDIA], [LONG, LONG],
      [{"type": "document", "source": {"type": "text", "data": LONG}}], [{"type": "json", "value": "half \ud83d" * 900}]],
 )  # fmt: skip
-def test_the_blocks_of_a_result_are_within_the_limit_together(blocks):
+def test_the_blocks_of_a_result_share_one_limit(blocks):
     found = capped(ToolMessage(blocks, tool_call_id="1")).content
     assert len(found[0]["text"]) <= 2_000 and found[1:] == [block for block in blocks if block is MEDIA]
     small = [*texts("ok", "ok"), MEDIA]

@@ -1,4 +1,4 @@
-"""LiteLLM itself in front of the scripted model of `tests/sdk`, with and without Endmark."""
+"""Tests LiteLLM with the scripted model of `tests/sdk`, with and without Endmark."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 import endmark
 import pytest
 
-# Otherwise it asks the network for prices when it is imported.
+# Otherwise LiteLLM downloads prices when it is imported.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 litellm = pytest.importorskip("litellm")
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "sdk"))
@@ -30,7 +30,7 @@ def model():
 
 
 def ask(llm, messages, mode, **options):
-    """The response; of a stream, what its chunks build."""
+    """Returns the response, or the response that the chunks of a stream form."""
     if mode == "completion":
         return llm.completion("openai/gpt-5", messages, **options)
     if mode == "acompletion":
@@ -46,7 +46,7 @@ def ask(llm, messages, mode, **options):
 
 
 def run(model, kind, harm, mode="completion", llm=None, output="saved", **options):
-    """A loop over tools: the last response, the saved notes, and the conversation."""
+    """Runs the tools until the model stops. Returns the last response, the saved notes, and the conversation."""
     key, conversation = model.open(kind, harm)
     llm = EndmarkLiteLLM() if llm is None else llm
     options |= {"api_base": f"{model.origin}/v1", "api_key": "not-needed", "max_retries": 0}
@@ -97,14 +97,14 @@ def test_without_endmark_the_same_replies_are_lost(model):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_whole_reply_is_left_alone(model, mode):
+def test_a_whole_reply_stays_unchanged(model, mode):
     response, _, conversation = run(model, "text", "", mode)
     assert response.choices[0].message.content == scripted.TEXT and len(conversation.requests) == 1
     assert response.usage.prompt_tokens == scripted.USAGE[0]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_stays_cut_raises(model, mode):
+def test_a_reply_that_stays_cut_raises(model, mode):
     for kind in ["text", "call"]:
         with pytest.raises(endmark.ResumeExhausted):
             run(model, kind, "limit", mode, EndmarkLiteLLM(max_attempts=0))
@@ -178,7 +178,7 @@ def answer(*replies, is_json=False, **options):
     return llm.completion("openai/gpt-5", [{"role": "user", "content": "Tell me."}], **wanted).choices[0]
 
 
-def test_reasoning_and_other_fields_stay():
+def test_reasoning_and_other_fields_stay_unchanged():
     thought = [{"type": "thinking", "thinking": "Let me think.", "signature": "s"}]
     choice = answer(reply("The cat sat on", "length", reasoning_content="Let me think.", thinking_blocks=thought), reply(" the mat."))
     assert choice.message.content == "The cat sat on the mat." and choice.message.reasoning_content == "Let me think."
@@ -193,7 +193,7 @@ def test_an_unknown_stop_reason_is_not_whole():
         EndmarkLiteLLM().completion("openai/gpt-5", [], n=2)
 
 
-def test_a_cut_document_that_no_rest_makes_valid_raises():
+def test_a_cut_document_that_cannot_become_valid_raises():
     for cut in ['{"a": 1]', "Here it is: {"]:
         with pytest.raises((endmark.InvalidReply, endmark.ResumeExhausted)):
             answer(*[reply(cut, "length")] * 3, is_json=True)
@@ -223,7 +223,7 @@ def test_a_continuation_that_is_stopped_for_repetition_loses_nothing():
 
 def test_a_stream_without_a_stop_reason_is_not_whole():
     class Stream(list):
-        # LiteLLM's last chunk says `stop` all the same.
+        # LiteLLM's last chunk nevertheless has the finish reason `stop`.
         received_finish_reason = None
 
     def chunk(delta, finish):

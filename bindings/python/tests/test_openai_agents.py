@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK itself in front of the scripted model of `tests/sdk`, with and without the provider."""
+"""Tests the OpenAI Agents SDK with the scripted model of `tests/sdk`, with and without the provider."""
 
 import asyncio
 import sys
@@ -20,7 +20,7 @@ from openai.types.chat import ChatCompletion  # noqa: E402
 from openai.types.responses import Response  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
-# The clients keep connections, which belong to one loop.
+# The clients share connections, which belong to one event loop.
 LOOP = asyncio.new_event_loop()
 APIS = [True, False]
 
@@ -43,7 +43,7 @@ def client(model):
 
 
 def run(model, kind, harm, *, responses=True, stream=False, wrapped=True, results=None, output="", config=None, output_type=None, **options):
-    """The run's result, the saved notes, the conversation, and the text and arguments that a stream showed."""
+    """Runs an agent. Returns its result, the saved notes, the conversation, and the text and arguments from a stream."""
     saved, shown = [], []
 
     @function_tool
@@ -114,7 +114,7 @@ def test_without_the_provider_the_same_replies_are_lost(model):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("responses", APIS)
-def test_a_whole_reply_is_left_alone(model, responses, stream):
+def test_a_whole_reply_stays_unchanged(model, responses, stream):
     result, _, conversation, shown = run(model, "text", "", responses=responses, stream=stream)
     assert len(conversation.requests) == 1 and result.final_output == scripted.TEXT
     assert shown == (scripted.TEXT if stream else "")
@@ -122,7 +122,7 @@ def test_a_whole_reply_is_left_alone(model, responses, stream):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("responses", APIS)
-def test_what_stays_cut_raises(model, responses, stream):
+def test_a_reply_that_stays_cut_raises(model, responses, stream):
     for kind in ["text", "call"]:
         with pytest.raises(endmark.ResumeExhausted):
             run(model, kind, "limit", responses=responses, stream=stream, max_attempts=0)
@@ -176,7 +176,7 @@ def test_sixty_turns_stay_within_a_window():
 
 
 class Scripted(AsyncOpenAI):
-    """Answers with the replies, each a value of the API or an exception."""
+    """Answers with the given API values, or raises the given exceptions."""
 
     def __init__(self, replies=(), **options):
         super().__init__(**{"api_key": "not-needed", **options})
@@ -238,7 +238,7 @@ SEARCH = {"type": "web_search_call", "id": "ws1", "status": "completed", "action
 LIMIT = {"status": "incomplete", "reason": "max_output_tokens"}
 
 
-def test_reasoning_and_other_items_stay():
+def test_reasoning_and_other_items_stay_unchanged():
     response = answer(reply(THOUGHT, SEARCH, "The cat ", "sat on", **LIMIT), reply({**THOUGHT, "id": "rs2"}, " the mat."))
     assert [item.type for item in response.output] == ["reasoning", "web_search_call", "message", "message", "reasoning"]
     assert texts(response) == ["The cat ", "sat on the mat."] and response.output[3].status == "completed"
@@ -265,7 +265,7 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         answer(reply("The cat sat on", tokens=(700, 100), **LIMIT), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
-    # It is kept for the session's answer.
+    # The closing call is kept for the session's answer.
     assert texts(answer(reply("Summary: nothing."), **options)) == ["Summary: nothing."]
 
 

@@ -1,4 +1,4 @@
-"""The examples of `docs/python.md` for frameworks run, in front of the scripted model of `tests/sdk`."""
+"""Runs the framework examples of `docs/python.md` with the scripted model of `tests/sdk`."""
 
 import importlib
 import re
@@ -28,7 +28,7 @@ def read_log(path: str) -> str:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: re.search(r"from endmark\.(\w+)", block)[1])
-def test_the_example_of_a_framework_runs(block, monkeypatch, capsys):
+def test_every_framework_example_runs(block, monkeypatch, capsys):
     name = re.search(r"from endmark\.(\w+)", block)[1]
     pytest.importorskip(MODULES[name])
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -54,7 +54,7 @@ def test_every_component_has_an_example():
     assert shown == set(MODULES)
 
 
-def test_the_table_is_that_of_the_frameworks():
+def test_the_table_lists_the_tested_frameworks():
     for module in MODULES.values():
         pytest.importorskip(module)
     script = Path(__file__).with_name("side_by_side.py")

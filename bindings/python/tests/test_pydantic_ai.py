@@ -1,4 +1,4 @@
-"""Pydantic AI itself in front of the scripted model of `tests/sdk`, with and without the capability."""
+"""Tests Pydantic AI with the scripted model of `tests/sdk`, with and without the capability."""
 
 import asyncio
 import dataclasses
@@ -12,7 +12,7 @@ pytest.importorskip("pydantic_ai")
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "sdk"))
 
 import scripted  # noqa: E402
-from endmark.pydantic_ai import EndmarkCapability, EndmarkModel, _windowed  # noqa: E402
+from endmark.pydantic_ai import EndmarkCapability, EndmarkModel, _condense  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from pydantic_ai import Agent, NativeOutput  # noqa: E402
 from pydantic_ai.exceptions import ContentFilterError, IncompleteToolCall  # noqa: E402
@@ -25,7 +25,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # n
 from pydantic_ai.providers.openai import OpenAIProvider  # noqa: E402
 from pydantic_ai.usage import RequestUsage  # noqa: E402
 
-# Pydantic AI shares the connections of its clients, which belong to one loop.
+# Pydantic AI's clients share connections, which belong to one event loop.
 LOOP = asyncio.new_event_loop()
 KINDS = [OpenAIChatModel, OpenAIResponsesModel]
 
@@ -44,7 +44,7 @@ def model():
 
 
 def run(model, kind, harm, *, api=OpenAIChatModel, mode="run", capability=None, output="", **options):
-    """The agent's result, the saved notes, the conversation, and the text that a stream showed."""
+    """Runs an agent. Returns its result, the saved notes, the conversation, and the text from a stream."""
     saved, shown = [], []
     key, conversation = model.open(kind, harm)
     provider = OpenAIProvider(base_url=f"{model.origin}/v1", api_key="not-needed")
@@ -114,13 +114,13 @@ def test_without_the_capability_the_same_replies_are_lost(model):
         run(model, "call", "limit", capability=False)
 
 
-def test_a_whole_reply_is_left_alone(model):
+def test_a_whole_reply_stays_unchanged(model):
     result, _, conversation, _ = run(model, "text", "")
     assert len(conversation.requests) == 1 and not last(result).metadata
 
 
 @pytest.mark.parametrize("mode", ["run", "events", "run_stream"])
-def test_what_stays_cut_raises(model, mode):
+def test_a_reply_that_stays_cut_raises(model, mode):
     for kind in ["text", "call"]:
         with pytest.raises(endmark.ResumeExhausted):
             run(model, kind, "limit", mode=mode, capability=EndmarkCapability(max_attempts=0))
@@ -167,7 +167,7 @@ def reply(*parts, stop="stop", tokens=(10, 5)):
     return ModelResponse(made, finish_reason=stop, usage=usage)
 
 
-def test_thinking_files_and_other_parts_stay():
+def test_thinking_files_and_other_parts_stay_unchanged():
     image = FilePart(BinaryContent(b"x", media_type="image/png"))
     cut = reply(ThinkingPart("Let me think.", signature="s"), "The cat ", image, "sat on", stop="length")
     parts = last(answer(cut, reply(ThinkingPart("More."), " the mat."))).parts
@@ -188,7 +188,7 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         answer(reply("The cat sat on", stop="length", tokens=(700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
-    # It is kept for the session's answer.
+    # The closing call is kept for the session's answer.
     assert last(answer(reply("Summary: nothing."), **options)).text == "Summary: nothing."
 
 
@@ -205,12 +205,12 @@ def test_sixty_turns_stay_within_a_window():
     for step in range(60):
         messages.append(ModelResponse([ToolCallPart("run", {"command": f"df {step}"}, f"c{step}")]))
         messages.append(ModelRequest([ToolReturnPart("run", "used 97 % " * 80, f"c{step}")]))
-    kept = _windowed(messages, 5_000)
+    kept = _condense(messages, 5_000)
     assert len(kept) < 25 and kept[0].parts[0].content == "Find out why the disk is full."
     assert "earlier messages" in kept[1].parts[0].content and kept[-1] == messages[-1] and kept[-2] is messages[-2]
     calls = [part.tool_call_id for message in kept for part in message.parts if isinstance(part, ToolCallPart)]
     assert calls == [part.tool_call_id for message in kept for part in message.parts if isinstance(part, ToolReturnPart)]
-    assert _windowed(messages, 0) is messages and _windowed(messages, 900_000) is messages
+    assert _condense(messages, 0) is messages and _condense(messages, 900_000) is messages
     wrapped = EndmarkModel(FunctionModel(lambda *_: reply("Done.")), window_tokens=5_000)
     assert LOOP.run_until_complete(Agent(wrapped).run(message_history=messages)).output == "Done."
 

@@ -1,4 +1,4 @@
-"""The recovery of cut replies around any client, with its log."""
+"""Tests the recovery of cut replies with any client, and its log."""
 
 import asyncio
 import copy
@@ -19,7 +19,7 @@ def rows(path):
         ).fetchall()
 
 
-def test_every_cut_of_a_document_becomes_whole_again():
+def test_a_document_is_recovered_from_every_cut():
     for cut in range(1, len(DOCUMENT)):
         def client(ask):
             return Reply(DOCUMENT[ask.shown :] if ask.wanted == "rest" else DOCUMENT, "stop")
@@ -42,7 +42,7 @@ def test_the_messages_show_the_reply_and_ask_for_the_rest():
     assert resume_if_truncated(client, Reply(DOCUMENT[:40], "max_tokens")).json()["age"] == 12
 
 
-def test_a_whole_reply_asks_nothing_and_leaves_no_row(tmp_path):
+def test_a_whole_reply_needs_no_request_and_is_not_logged(tmp_path):
     def client(ask):
         raise AssertionError("nothing is to be asked")
 
@@ -51,7 +51,7 @@ def test_a_whole_reply_asks_nothing_and_leaves_no_row(tmp_path):
     assert rows(tmp_path / "log.db") == []
 
 
-def test_what_stays_cut_has_everything_received_and_a_row(tmp_path):
+def test_a_reply_that_stays_cut_is_logged_with_everything_received(tmp_path):
     path = str(tmp_path / "log.db")
     with endmark.Log(path) as log, pytest.raises(endmark.ResumeExhausted) as raised:
         resume_if_truncated(
@@ -81,7 +81,7 @@ def test_a_failed_call_is_an_attempt_and_another_exception_ends_it(tmp_path):
     assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]
 
 
-def test_a_refusal_is_never_resumed_and_malformed_json_is_no_answer():
+def test_refusals_are_not_resumed_and_malformed_json_is_rejected():
     with pytest.raises(endmark.NotResumed) as raised:
         resume_if_truncated(lambda ask: Reply("", "stop"), Reply("I cannot", "content_filter"))
     assert raised.value.text == "I cannot"
@@ -91,24 +91,24 @@ def test_a_refusal_is_never_resumed_and_malformed_json_is_no_answer():
 
 
 @pytest.mark.parametrize("word", ["moon_phase", "finished", "STOPPED", "a\ud83d"])
-def test_an_unknown_stop_reason_is_never_whole_by_itself(word):
+def test_an_unknown_stop_reason_does_not_mean_whole(word):
     for text, format in [("The cat sat", None), (DOCUMENT, "json"), (DOCUMENT[:20], "json")]:
         with pytest.raises(endmark.NotResumed, match="stop reason .* is not known") as raised:
             resume_if_truncated(lambda ask: Reply("", "stop"), Reply(text, word), format)
         assert (raised.value.code, raised.value.stop) == ("unknown_stop", word)
-    with pytest.raises(endmark.ResumeExhausted, match="not known"):
+    with pytest.raises(endmark.ResumeExhausted, match="unknown reason"):
         resume_if_truncated(lambda ask: Reply(DOCUMENT[ask.shown :], word), Reply(DOCUMENT[:20], "length"))
 
 
 @pytest.mark.parametrize("word", ["stop_sequence", "stopStringFound", "sequence"])
-def test_a_stop_sequence_says_nothing_about_a_document(word):
+def test_a_stop_sequence_does_not_prove_that_a_document_is_whole(word):
     outcome = resume_if_truncated(lambda ask: Reply(DOCUMENT[ask.shown :], word), Reply(DOCUMENT[:20], word))
     assert (outcome.text, outcome.cut) == (DOCUMENT, "format")
     assert resume_if_truncated(lambda ask: Reply("", "stop"), Reply("The cat sat", word), None).result == "whole"
 
 
 @pytest.mark.parametrize("word", ["error", "failed", "unload", "overloaded_error", "null"])
-def test_a_word_for_a_failure_is_a_cut(word):
+def test_a_stop_reason_for_a_failure_is_a_cut(word):
     outcome = resume_if_truncated(lambda ask: Reply("The cat sat on the mat.", "stop"), Reply("The cat sat on", word), None)
     assert (outcome.text, outcome.cut) == ("The cat sat on the mat.", "dropped")
 
@@ -131,7 +131,7 @@ def test_a_pipeline_resumes_before_it_corrects():
     assert raised.value.problems == [{"path": "/sum", "message": '"3" is not of type "integer"'}]
 
 
-def test_what_its_reader_has_is_only_extended():
+def test_a_sent_reply_is_only_extended():
     text = "The harbour was built in 1904 by the"
     outcome = resume_if_truncated(
         lambda ask: Reply("1904 by the city, and it was widened in 1931.", "stop"), Reply(text, "length"), None, is_sent=True
@@ -139,13 +139,13 @@ def test_what_its_reader_has_is_only_extended():
     assert outcome.text.startswith(text) and outcome.text.endswith("city, and it was widened in 1931.")
 
 
-def test_bad_options_are_errors():
+def test_invalid_options_raise():
     for options in [{"restart": "perhaps"}, {"prompt": "Weiter!"}, {"schema": {"type": 7}}, {"format": "yaml"}]:
         with pytest.raises(endmark.InvalidInput):
             Pipeline(**options).run(lambda ask: Reply("", "stop"), Reply("{", "length"))
 
 
-def test_an_awaited_client_and_a_cancelled_task(tmp_path):
+def test_an_async_client_can_be_cancelled(tmp_path):
     async def client(ask):
         await asyncio.sleep(0)
         return Reply(DOCUMENT[ask.shown :], "stop")
@@ -194,7 +194,7 @@ def of_unknown_kind(ask):
      (lambda ask: Reply(None), "`text` is None"), (lambda ask: Reply("", limit="7"), "limit|invalid type"),
      (lambda ask: Reply("", limit=object()), "object"), (of_unknown_kind, "unknown `kind` 'perhaps'")],
 )  # fmt: skip
-def test_a_bad_answer_is_an_error_that_names_it_and_leaves_a_row(tmp_path, client, message):
+def test_an_invalid_answer_raises_and_is_logged(tmp_path, client, message):
     path = str(tmp_path / "log.db")
     with endmark.Log(path) as log:
         with pytest.raises(endmark.InvalidInput, match=message):
@@ -204,7 +204,7 @@ def test_a_bad_answer_is_an_error_that_names_it_and_leaves_a_row(tmp_path, clien
     assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]
 
 
-def test_a_client_that_is_not_async_is_an_error_and_leaves_a_row(tmp_path):
+def test_a_synchronous_client_in_run_async_raises_and_is_logged(tmp_path):
     path = str(tmp_path / "log.db")
     with endmark.Log(path) as log, pytest.raises(endmark.InvalidInput, match="`ask` is not async: it returned a Reply"):
         asyncio.run(resume_if_truncated_async(lambda ask: Reply("", "stop"), Reply(DOCUMENT[:20], "length"), log=log))
@@ -219,14 +219,14 @@ class Answered(Exception):
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(("status", "requests"), [(400, 1), (401, 1), (404, 1), (408, 2), (429, 2), (500, 2), (None, 2)])
-def test_a_component_asks_once_where_the_provider_refuses_the_request_itself(status, requests, is_async):
+def test_a_permanent_refusal_is_not_retried(status, requests, is_async):
     from types import SimpleNamespace
 
     from endmark import _frameworks
 
     asked = []
     settings = SimpleNamespace(max_attempts=2, log=None, task_id="")
-    first = _frameworks.Received("The cat sat on", (), "length", None, None)
+    first = _frameworks.ReceivedReply("The cat sat on", (), "length", None, None)
 
     def ask(continuation):
         asked.append(continuation)

@@ -1,2 +1,2 @@
-// Copy this file to src/orchestrator/: what imports the protocol from there gets it from the package.
+// Copy this file to src/orchestrator/, so that imports of the protocol from there use the package.
 export * from "endmark/protocol";

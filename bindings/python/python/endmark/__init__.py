@@ -1,14 +1,14 @@
-"""Keeps the work of language-model agents whole: detects what is cut, recovers it where possible, and discloses what is missing.
+"""Detects cut replies of language models, recovers them where possible, and discloses what is missing.
 
-Texts can be str or bytes; offsets index the value that was given. No function makes a request, and other threads run while one
-works. `python -m endmark` runs the program, where it is installed with the package.
+Texts can be str or bytes. Offsets index the value that was passed. No function makes a request, and all functions release the
+global interpreter lock. `python -m endmark` runs the program if it is installed with the package.
 """
 
 from __future__ import annotations
 
 import importlib
 
-# The public names of each module, as in the stub. A module is loaded when one of its names is first used, since most users need few.
+# The public names of each module, as in the stub. A module is loaded when one of its names is first used.
 _NAMES = {
     "_texts": (
         "AskedFrom Completed Detection Format Merged Seam Stitched Unfinished build_resume_prompt complete detect"

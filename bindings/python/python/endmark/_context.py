@@ -1,4 +1,4 @@
-"""What an agent reads: tool results within limits, conversations, tokens, and the budget of a session."""
+"""Caps tool results, condenses conversations, counts tokens, and enforces the budget of a session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from . import _native
-from ._core import Stateful, call, dumps, utf8, whole
+from ._core import Stateful, call, dumps, replace_surrogates, utf8
 from ._errors import InvalidInput
 
 WireFormat = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
 """The wire formats of requests."""
 MAX_RESULT_CHARS = 200_000
-"""How many characters of a tool result are shown by default."""
+"""The default limit of a tool result, in characters."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Capped:
     """A value within its limits."""
 
     text: str
-    """The value, or a part of it with visible markers where something is left out."""
+    """The value, or a shortened value with visible markers where parts are omitted."""
     format: str
     is_cut: bool
     warnings: tuple[dict[str, Any], ...]
-    """One for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, …"""
+    """One warning for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, …"""
     handle: str | None
-    """Under what name the full value can be read, if it was kept."""
+    """The name with which the full value can be read, if it was kept."""
 
 
 class Outputs:
@@ -43,15 +43,15 @@ class Outputs:
     >>> outputs.read({"handle": capped.handle, "lines": "99999:"})
     'line\\nline\\n'
 
-    Without a `path` they are in memory; with one they are in a SQLite file that several threads and processes share. The least
-    recently kept or read values are removed when all have more than `max_bytes`. Handles cannot be guessed, but whoever knows one
-    can read its value.
+    Without a `path` the values are kept in memory. With a `path` they are in a SQLite file, which several threads and processes can
+    share. If all values together exceed `max_bytes`, the least recently used ones are removed. Handles cannot be guessed, but a
+    handle is enough to read its value.
     """
 
     def __init__(self, path: str | None = None, *, max_bytes: int = 64 << 20) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._values: OrderedDict[str, bytes] = OrderedDict()
         self._connection: Any = None
         if path is not None:
             import sqlite3
@@ -66,22 +66,22 @@ class Outputs:
         """Keeps a value under a handle."""
         with self._lock:
             if self._connection is None:
-                self._kept[handle] = value
-                while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._max_bytes:
-                    self._kept.popitem(last=False)
+                self._values[handle] = value
+                while len(self._values) > 1 and sum(map(len, self._values.values())) > self._max_bytes:
+                    self._values.popitem(last=False)
                 return
             self._connection.execute(_native.KEEP_OUTPUT, [handle, value])
             self._connection.execute(_native.REMOVE_OLDEST_OUTPUTS, [self._max_bytes, handle])
 
     def get(self, handle: str) -> bytes:
-        """The full value. Raises `InvalidInput` with the code `unknown_handle` for an unknown handle."""
-        handle = whole(handle)
+        """Returns the full value. Raises `InvalidInput` with the code `unknown_handle` for an unknown handle."""
+        handle = replace_surrogates(handle)
         with self._lock:
             value: bytes | None
             if self._connection is None:
-                value = self._kept.get(handle)
+                value = self._values.get(handle)
                 if value is not None:
-                    self._kept.move_to_end(handle)
+                    self._values.move_to_end(handle)
             else:
                 row = self._connection.execute(_native.READ_OUTPUT, [handle]).fetchone()
                 value = row[0] if row else None
@@ -91,7 +91,7 @@ class Outputs:
         return value
 
     def read(self, arguments: Mapping[str, Any] | str, *, max_chars: int = 20_000) -> str:
-        """Answers a call of the tool `endmark_read`: a page, lines, bytes, what a JSON Pointer points to, or matching lines."""
+        """Answers a call of the tool `endmark_read`: a page, lines, bytes, the target of a JSON Pointer, or matching lines."""
         try:
             wanted: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
         except (TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ class Outputs:
 
 
 def read_tool() -> dict[str, Any]:
-    """The `name`, `description` and JSON `schema` of the tool by which a model reads what was left out of a result."""
+    """Returns the `name`, `description` and JSON `schema` of the tool with which a model reads omitted parts of a result."""
     tool: dict[str, Any] = call("read_tool")
     return tool
 
@@ -119,13 +119,13 @@ def cap(
     max_items: int | None = None, keep: Literal["both", "head", "tail"] = "both",
     format: Literal["auto", "text", "json", "jsonl", "csv", "diff"] = "auto", outputs: Outputs | None = None,
 ) -> Capped:  # fmt: skip
-    """Shortens a tool's output visibly: JSON stays JSON, lines and rows that report errors stay, sizes are disclosed.
+    """Shortens a tool's output with visible markers. JSON stays valid, and lines and rows that report errors are kept.
 
     >>> cap("short").is_cut
     False
 
-    The limit is 200,000 characters unless one is given, at least 80; lists keep 500 items. With `outputs` the full value is kept
-    there if anything is left out. Raises `InvalidInput` for limits that leave no room.
+    The default limit is 200,000 characters, the lowest possible one 80. Lists keep 500 items. If the value is shortened and
+    `outputs` is given, the full value is kept there. Raises `InvalidInput` for limits that are too low.
     """
     handle = outputs.new_handle() if outputs is not None else None
     found = call(
@@ -145,15 +145,15 @@ class Excerpt:
 
     text: str | None
     base64: str | None
-    """The bytes, where they are not text."""
+    """The bytes, if they are not text."""
     for_model: str
-    """The part as a model reads it, with where it is."""
+    """The part as a model reads it, with its position."""
     page: int | None
     pages: int | None
     bytes: tuple[int, int] | None
-    """UTF-8 bytes of the output, from 0, the end excluded."""
+    """The range of UTF-8 bytes, from 0, without the end."""
     lines: tuple[int, int] | None
-    """Lines of the output, from 1, both included."""
+    """The first and the last line, from 1."""
     matches: int | None
     warnings: tuple[dict[str, Any], ...]
 
@@ -162,8 +162,8 @@ def read(
     value: str | bytes, *, page: int | None = None, lines: str | None = None, bytes: str | None = None,
     pointer: str | None = None, grep: str | None = None, max_chars: int | None = None,
 ) -> Excerpt:  # fmt: skip
-    """Reads a part of an output: a page (from 1, the default), `lines` as "10:20", `bytes` as "0:4096", what a JSON `pointer` points
-    to, or the lines that match the regular expression `grep`.
+    """Reads a part of an output: a `page` (from 1, the default), `lines` as "10:20", `bytes` as "0:4096", the target of a JSON
+    `pointer`, or the lines that match the regular expression `grep`.
 
     >>> read("one\\ntwo\\nthree\\n", lines="2:").text
     'two\\nthree\\n'
@@ -181,12 +181,12 @@ def read(
 
 @dataclass(frozen=True)
 class Compacted:
-    """A request whose conversation was condensed, if that was needed."""
+    """A request after its conversation was condensed, if that was needed."""
 
     request: Any
     receipt: dict[str, Any]
     """`tokens_before`, `tokens_after`, `dropped` by kind, `shortened_results`, `over_budget`, `anchors` found and kept by kind, and
-    `not_compacted`: why it stays as it was, or None."""
+    `not_compacted`: why the request is unchanged, or None."""
 
     @property
     def is_compacted(self) -> bool:
@@ -200,9 +200,9 @@ def compact(
 ) -> Compacted:  # fmt: skip
     """Condenses the older part of a conversation, without a model.
 
-    The `window` (24,000 tokens of history, to at most 32,000) keeps the newest 10 turns; the `emergency` brake counts the whole
-    request (850,000 tokens). No tool call loses its result, and the user's task stays. `keep_share` condenses to that share of the
-    history, whatever its size. Raises `InvalidInput` if the request is not of its format.
+    `window` starts above 24,000 tokens of history, condenses it to at most 32,000 and keeps the newest 10 turns. `emergency` starts
+    above 850,000 tokens of the whole request. The user's task is kept, and so is the result of each tool call. `keep_share` condenses
+    the history to that share, whatever its size. Raises `InvalidInput` if the request does not have the format.
     """
     body = request if isinstance(request, (str, bytes)) else dumps(request, "`request`")
     options = {"for": format, "mode": mode, "trigger_tokens": trigger_tokens, "budget_tokens": budget_tokens}
@@ -212,14 +212,14 @@ def compact(
 
 @dataclass(frozen=True)
 class Count:
-    """How many tokens something has for a model, and what sending it costs."""
+    """The number of tokens of a text or request for a model, and its price."""
 
     tokens: int
     exact: bool
-    """Whether the model's own tokenizer counted."""
+    """Whether the model's own tokenizer counted the tokens."""
     counted_as: str
     usd: str | None
-    """Dollars to send it, as a decimal number; None for a model without a price."""
+    """The price in dollars, as a decimal number; None for a model without a known price."""
     prices_as_of: str
 
 
@@ -231,7 +231,7 @@ def count(
     >>> count("Hello, world", "gpt-5").tokens
     3
 
-    `at` is the second since 1970 whose prices hold, by default now.
+    `at` is the time whose prices apply, in seconds since 1970; by default now.
     """
     body = text if isinstance(text, str) else dumps(text, "`text`")
     return Count(**call("count", body, model=model, at=at, **{"for": format}))
@@ -239,28 +239,28 @@ def count(
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens that a provider reports of a call."""
+    """The tokens of a call, as the provider reports them."""
 
     prompt: int = 0
-    """All tokens of the prompt, cached ones included."""
+    """All tokens of the prompt, including cached ones."""
     cached: int = 0
     cache_write: int = 0
     completion: int = 0
-    """All tokens that were generated, reasoning included."""
+    """All generated tokens, including reasoning."""
     reasoning: int = 0
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """A call that may be made. Its worst case is held until `after_call`."""
+    """An admitted call. Its maximum cost is held until `after_call`."""
 
     id: int
     max_output_tokens: int
-    """The limit to send. It may be lower than the one that was asked for, in a closing call."""
+    """The output limit to send. In a closing call it may be lower than the requested one."""
     is_closing: bool
-    """The session's last call: make it without tools, and ask for a summary of the findings."""
+    """Whether this is the session's last call: make it without tools, and ask for a summary of the findings."""
     warning_percent: int | None
-    """The share of the budget that is spent, the first time that it passes a level."""
+    """The spent share of the budget, if a warning level was passed for the first time."""
 
 
 @dataclass(frozen=True)
@@ -281,11 +281,11 @@ class Usage:
     usd: str
     held_tokens: int
     tokens_left: int | None
-    """None without a budget in tokens."""
+    """The remaining tokens, or None without a budget in tokens."""
 
 
 class Meter:
-    """What one session may spend, and what it has spent. Several threads and tasks may share it.
+    """The budget of one session and its usage so far. Several threads and tasks may share a meter.
 
     >>> meter = Meter(max_tokens=10_000)
     >>> admitted = meter.before_call("gpt-5", prompt_tokens=900, max_output_tokens=500)
@@ -294,8 +294,8 @@ class Meter:
     >>> meter.usage().tokens_left
     8880
 
-    A budget of 0 means unlimited. The amount is held before each call and settled after it, so parallel calls cannot exceed the
-    budget. The first call that no longer fits is admitted once, as the closing call.
+    A budget of 0 means unlimited. The maximum cost of a call is held before it and settled after it, so parallel calls cannot exceed
+    the budget. The first call that no longer fits is admitted once, as the closing call.
     """
 
     def __init__(self, *, max_tokens: int = 0, max_usd: float = 0.0) -> None:
@@ -303,15 +303,16 @@ class Meter:
 
     @classmethod
     def from_environment(cls) -> Meter:
-        """A meter with the budget of `ENDMARK_TOKEN_BUDGET`, else of `SRE_AGENT_TOKEN_BUDGET`; `850,000` and `850_000` are read."""
+        """Creates a meter with the budget of `ENDMARK_TOKEN_BUDGET` or else `SRE_AGENT_TOKEN_BUDGET`, such as `850,000` or `850_000`."""
         return cls(max_tokens=call("token_budget", environment=dict(os.environ)))
 
     def before_call(
         self, model: str, *, prompt_tokens: int, max_output_tokens: int, at: int | None = None, is_continuation: bool = False
     ) -> Admitted:
-        """Asks whether a call may be made, and holds the most that it can cost. Raises `NotAdmitted`.
+        """Admits a call and holds its maximum cost, or raises `NotAdmitted`.
 
-        `is_continuation`: the call continues a cut reply. It is never the closing one, which is kept for the session's answer.
+        `is_continuation` means that the call continues a cut reply. Such a call is never the closing call, which is kept for the
+        session's answer.
         """
         sizes = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
         return Admitted(**self._meter.call("before_call", model=model, at=at, is_continuation=is_continuation, **sizes))
@@ -319,8 +320,8 @@ class Meter:
     def after_call(
         self, admitted: Admitted, tokens: Tokens | None = None, *, text: str | None = None, at: int | None = None
     ) -> CallCost:
-        """Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered,
-        and costs nothing."""
+        """Settles a call with the `tokens` that its provider reports, or else with the received `text`. Without both, the call was not
+        answered and costs nothing."""
         given: list[tuple[str, Any, type]] = [("tokens", tokens, Tokens), ("text", text, str)]
         for name, value, kind in given:
             if value is not None and not isinstance(value, kind):
@@ -332,9 +333,9 @@ class Meter:
     def call(
         self, model: str, *, prompt_tokens: int, max_output_tokens: int, is_continuation: bool = False
     ) -> Generator[MeteredCall, None, None]:
-        """`before_call` and `after_call` around a block. A block that reports nothing is not charged.
+        """Calls `before_call` and `after_call` around a block. A block that reports nothing is not charged.
 
-        Raises `InvalidInput` for bad `tokens` or a bad `text`, unless the block raises itself. The call is then charged for its prompt.
+        Raises `InvalidInput` if `tokens` or `text` is invalid, unless the block itself raises. The call is then charged for its prompt.
         """
         admitted = self.before_call(
             model, prompt_tokens=prompt_tokens, max_output_tokens=max_output_tokens, is_continuation=is_continuation
@@ -352,7 +353,7 @@ class Meter:
         try:
             self.after_call(metered.admitted, metered.tokens, text=metered.text)
         except InvalidInput:
-            # Otherwise the budget would hold the call's worst case permanently.
+            # Otherwise the budget would hold the maximum cost of the call permanently.
             self.after_call(metered.admitted, text="")
             raise
 
@@ -363,7 +364,7 @@ class Meter:
 
 
 class MeteredCall:
-    """A call under way: set `tokens`, or `text` where the provider reports none."""
+    """A running call. Set `tokens`, or `text` if the provider does not report tokens."""
 
     def __init__(self, admitted: Admitted) -> None:
         self.admitted = admitted

@@ -1,4 +1,4 @@
-"""The exceptions of the package. All are an `EndmarkError`."""
+"""The exceptions of the package, all derived from `EndmarkError`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from . import _native
 
 
 class EndmarkError(Exception):
-    """Any failure that Endmark reports. `code` is a word for programs, which stays the same."""
+    """Any failure that Endmark reports. `code` is a stable, machine-readable word."""
 
     def __init__(self, message: str, code: str = "error") -> None:
         super().__init__(message)
         self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By default a copy calls the class with the message alone, and process pools lose the error.
-        return _restored, (type(self), self.args, self.__dict__)
+        # By default, unpickling calls the class with the message alone, so that process pools would lose the error.
+        return _restore_error, (type(self), self.args, self.__dict__)
 
 
 class InvalidInput(EndmarkError, ValueError):
@@ -25,7 +25,7 @@ class InvalidInput(EndmarkError, ValueError):
 
 
 class Malformed(EndmarkError, ValueError):
-    """No continuation could make the text valid, or it is not of the format that was named."""
+    """No continuation could make the text valid, or the text does not have the given format."""
 
 
 class InternalError(EndmarkError, RuntimeError):
@@ -35,13 +35,13 @@ class InternalError(EndmarkError, RuntimeError):
 class NotAdmitted(EndmarkError):
     """A budget does not admit a call.
 
-    `code` is `held` (calls under way hold what is left: ask again when one of them is over), `used_up`, `too_large` (the call may
-    need more than the whole budget) or `no_price` (there is a budget in dollars, and the model has no price).
+    `code` is `held` (running calls hold the rest of the budget: retry after one of them has ended), `used_up`, `too_large` (the call
+    may need more than the whole budget) or `no_price` (there is a budget in dollars, and the model has no price).
     """
 
 
 class MergeError(EndmarkError):
-    """Two parts were not joined to a verified text. Nothing received is lost with it.
+    """Two parts could not be joined to a verified text. The exception contains everything received.
 
     `code` is `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     """
@@ -49,16 +49,16 @@ class MergeError(EndmarkError):
     def __init__(self, message: str, code: str, attempt: str, verified_len: int, best: dict[str, Any] | None) -> None:
         super().__init__(message, code)
         self.attempt = attempt
-        """Everything received, joined at the best seam, or one part after the other."""
+        """Everything received, joined at the best seam, or simply concatenated."""
         self.verified_len = verified_len
-        """How many code points at the beginning of `attempt` are verified."""
+        """The number of code points at the start of `attempt` that are verified."""
         self.best = best
-        """The best candidate, with its `text`, `seam` and `verdict`, if there is one."""
+        """The best candidate with its `text`, `seam` and `verdict`, or None."""
 
 
 class ResumeExhausted(EndmarkError):
-    """The attempts are used up, and the reply is still not whole. `code` is the cause: `attempts`, `no_progress`, `ambiguous`,
-    `refused`, `rejected`, `budget` or `stopped`.
+    """The recovery ended, and the reply is still cut. `code` is the cause: `attempts`, `no_progress`, `ambiguous`, `refused`,
+    `rejected`, `budget` or `stopped`.
     """
 
     def __init__(
@@ -67,21 +67,21 @@ class ResumeExhausted(EndmarkError):
         super().__init__(message, cause)
         self.cause = cause
         self.attempts = attempts
-        """How many calls were made without the reply becoming whole."""
+        """The number of calls that were made."""
         self.merged_raw = merged_raw
         """Everything received, joined at the best seams."""
         self.verified_len = verified_len
-        """How many code points at the beginning of `merged_raw` are verified."""
+        """The number of code points at the start of `merged_raw` that are verified."""
         self.text = text
-        """The true beginning of the reply, which can be shown to its reader."""
+        """The verified start of the reply, which can be shown to users."""
         self.best = best
-        """The likeliest whole text, if there is one. It is a guess."""
+        """The most likely whole text, or None. It is only a guess."""
 
 
 class NotResumed(EndmarkError):
-    """The provider refused, filtered, paused or gave up the reply, or ended it with a word that is not known, so that nothing was asked.
+    """The provider refused, filtered, paused or gave up the reply, or its stop reason is unknown. No continuation was requested.
 
-    `text` is the reply, unchanged. `code` is `passed`, or `unknown_stop` for such a word: the reply may be cut.
+    `text` is the unchanged reply. `code` is `passed`, or `unknown_stop` for an unknown stop reason: the reply may be cut.
     """
 
     def __init__(self, text: str, reason: str | None = None, stop: str | None = None) -> None:
@@ -92,28 +92,28 @@ class NotResumed(EndmarkError):
         super().__init__(message, "unknown_stop" if reason == "unknown" else "passed")
         self.text = text
         self.stop = stop
-        """Why the model stopped, in its provider's word."""
+        """The provider's stop reason."""
 
 
 class InvalidReply(EndmarkError):
-    """The reply is not cut, and not valid either: it breaks its grammar or its schema, and no correction helped."""
+    """The reply is not cut but invalid: it violates its grammar or its schema, and no correction helped."""
 
     def __init__(self, text: str, problems: list[dict[str, str]]) -> None:
         first = "; ".join(f"{problem['path'] or 'the document'}: {problem['message']}" for problem in problems[:3])
         super().__init__(f"the reply is not valid: {first}", "invalid")
         self.text = text
         self.problems = problems
-        """Each with a JSON Pointer `path` and a `message`."""
+        """The problems, each with a JSON Pointer `path` and a `message`."""
 
 
-def _restored(kind: type[EndmarkError], args: tuple[Any, ...], state: dict[str, Any]) -> EndmarkError:
+def _restore_error(kind: type[EndmarkError], args: tuple[Any, ...], state: dict[str, Any]) -> EndmarkError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(state)
     return error
 
 
-def raised(error: _native.NativeError) -> EndmarkError:
-    """The exception for a failure of the extension module."""
+def to_exception(error: _native.NativeError) -> EndmarkError:
+    """Returns the exception for a failure of the extension module."""
     failure: dict[str, Any] = json.loads(str(error))
     message, code = failure["message"], failure["code"]
     kind = failure["kind"]

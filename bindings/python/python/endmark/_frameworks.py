@@ -1,4 +1,4 @@
-"""What the components for frameworks share: a reply with tool calls that becomes whole, errors, a call within a budget, a capped result."""
+"""Code that all framework integrations share: recovery of replies with tool calls, errors, budgets and capped results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import EndmarkError, InvalidReply, NotAdmitted
 from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply, stop_meaning
 
 CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
-"""What the closing call of a budget asks for."""
+"""The message that the closing call of a budget adds."""
 READ_TOOL: str = read_tool()["name"]
 REPEATED_CALL = "the answer makes a tool call instead of completing one"
 
@@ -24,29 +24,30 @@ class Call:
 
     name: str
     args: str
-    """The arguments as JSON, which may be cut."""
+    """The arguments as JSON text, which may be cut."""
 
 
 @dataclass(frozen=True)
-class Received:
-    """A reply as a framework has it."""
+class ReceivedReply:
+    """A reply that a framework received."""
 
     text: str
     calls: tuple[Call, ...]
     stop: str | None
-    """The provider's word; None if it sent no word."""
+    """The provider's stop reason; None if it sent none."""
     output_tokens: int | None
     raw: Any
-    """The framework's own value."""
+    """The framework's own object."""
 
-    def written(self) -> str:
-        """All that the model wrote."""
+    def written_text(self) -> str:
+        """Returns everything that the model wrote."""
         return self.text + "".join(call.args for call in self.calls)
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """A request to make: the same request again, or the shown text as the model's message, followed by the prompt, without tools."""
+    """A request to make. If `is_rest`, it adds the shown text as the model's message and the prompt, and has no tools. Otherwise it
+    repeats the first request."""
 
     is_rest: bool
     shown_text: str
@@ -54,44 +55,45 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class Recovered:
-    """A reply that was cut, and what it is now."""
+class RecoveredReply:
+    """A cut reply after its recovery."""
 
     outcome: Outcome
     args: str | None
-    """The whole arguments of the last tool call, if that was cut; else the outcome's text is the whole text."""
-    last: Received
-    """The last answer. Its tool calls belong to a reply that was cut in its text."""
-    answers: tuple[Received, ...]
+    """The whole arguments of the last tool call, if that was cut. Otherwise None, and the outcome has the whole text."""
+    last: ReceivedReply
+    """The last answer. If the text was cut, the tool calls of this answer belong to the reply."""
+    answers: tuple[ReceivedReply, ...]
 
-    def disclosed(self) -> dict[str, Any]:
-        return disclosed(self.outcome)
+    def disclosure(self) -> dict[str, Any]:
+        return disclosure(self.outcome)
 
 
-def disclosed(outcome: Outcome) -> dict[str, Any]:
-    """What metadata says about a reply that became whole."""
+def disclosure(outcome: Outcome) -> dict[str, Any]:
+    """Returns the metadata of a recovered reply."""
     return {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
 
 
 class Settings(Protocol):
-    """How a component recovers replies."""
+    """The settings with which an integration recovers replies."""
 
     max_attempts: int
     log: Log | None
     task_id: str
 
 
-def recovery(
-    first: Received, settings: Settings, *, is_json: bool, turn_number: int, is_sent: bool = False
-) -> Generator[Continuation, Received | AskFailed, Recovered | None]:
-    """What to ask for a reply, one request after the other. None: nothing in it is cut.
+def recovery_steps(
+    first: ReceivedReply, settings: Settings, *, is_json: bool, turn_number: int, is_sent: bool = False
+) -> Generator[Continuation, ReceivedReply | AskFailed, RecoveredReply | None]:
+    """Yields one continuation request after another and receives the answers. Returns None if nothing in the reply is cut.
 
-    Raises `ResumeExhausted`, `InvalidReply` for a cut reply that no rest could make valid, and `NotResumed` for a reply that its provider
-    refused, or whose stop reason is unknown. A malformed reply that is not cut is left to the framework, which validates it. `is_sent`: its reader has it, so that it is only extended.
+    Raises `ResumeExhausted`, `InvalidReply` for a cut reply that no continuation could make valid, and `NotResumed` if the provider refused
+    the reply or its stop reason is unknown. A malformed reply that is not cut is left to the framework, which validates it. `is_sent` means
+    that a client already has the reply, so that it can only be extended.
     """
     cut = _cut_call(first)
     if cut is None and first.calls:
-        # The provider made them, and their arguments are whole.
+        # The reply ends with complete tool calls.
         return None
     if cut is not None:
         reply = Reply(cut.args, first.stop or "length", reasoned=not cut.args)
@@ -101,7 +103,7 @@ def recovery(
         format="json" if cut is not None or is_json else None, max_attempts=settings.max_attempts, max_corrections=0, restart="off",
         log=settings.log,
     )  # fmt: skip
-    answers: list[Received] = []
+    answers: list[ReceivedReply] = []
     steps = pipeline.steps(reply, task_id=settings.task_id, turn_number=turn_number, is_sent=is_sent)
     try:
         step = next(steps)
@@ -114,7 +116,7 @@ def recovery(
                 answer = received
             else:
                 answers.append(received)
-                answer = _answer(first, cut, asked, received)
+                answer = _continuation_reply(first, cut, asked, received)
             step = steps.send(answer)
     except InvalidReply:
         if first.stop is None or is_cut_stop(first.stop):
@@ -126,66 +128,66 @@ def recovery(
         return None
     if cut is not None and not isinstance(step.json(), dict):
         raise EndmarkError(f"the arguments of `{cut.name}` are not an object", "invalid")
-    return Recovered(step, step.text if cut is not None else None, answers[-1], tuple(answers))
+    return RecoveredReply(step, step.text if cut is not None else None, answers[-1], tuple(answers))
 
 
 async def recover_async(
-    first: Received, ask: Callable[[Continuation], Awaitable[Received]], settings: Settings, *, is_json: bool, turn_number: int,
+    first: ReceivedReply, ask: Callable[[Continuation], Awaitable[ReceivedReply]], settings: Settings, *, is_json: bool, turn_number: int,
     is_sent: bool = False,
-) -> Recovered | None:
-    """Drives `recovery` with a client that is awaited."""
-    steps = recovery(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
+) -> RecoveredReply | None:
+    """Runs the recovery with an asynchronous client."""
+    steps = recovery_steps(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
     try:
         asked = next(steps)
         while True:
-            answer: Received | AskFailed
+            answer: ReceivedReply | AskFailed
             try:
                 answer = await ask(asked)
             except Exception as error:
-                answer = ask_failed(error)
+                answer = convert_error(error)
             asked = steps.send(answer)
     except StopIteration as done:
-        return cast("Recovered | None", done.value)
+        return cast("RecoveredReply | None", done.value)
     finally:
         steps.close()
 
 
 def recover(
-    first: Received, ask: Callable[[Continuation], Received], settings: Settings, *, is_json: bool, turn_number: int,
+    first: ReceivedReply, ask: Callable[[Continuation], ReceivedReply], settings: Settings, *, is_json: bool, turn_number: int,
     is_sent: bool = False,
-) -> Recovered | None:
-    """Drives `recovery` with a client that is called."""
-    steps = recovery(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
+) -> RecoveredReply | None:
+    """Runs the recovery with a synchronous client."""
+    steps = recovery_steps(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
     try:
         asked = next(steps)
         while True:
-            answer: Received | AskFailed
+            answer: ReceivedReply | AskFailed
             try:
                 answer = ask(asked)
             except Exception as error:
-                answer = ask_failed(error)
+                answer = convert_error(error)
             asked = steps.send(answer)
     except StopIteration as done:
-        return cast("Recovered | None", done.value)
+        return cast("RecoveredReply | None", done.value)
     finally:
         steps.close()
 
 
-def ask_failed(error: Exception) -> AskFailed:
-    """A continuation that brought no answer: `final` where the provider refuses the request itself, such as a bad key with status 401.
-    The exception that ends the recovery has the received part."""
+def convert_error(error: Exception) -> AskFailed:
+    """Converts an error of a client. Its kind is `final` if the provider refuses the request itself, for example a bad key with
+    status 401. The exception that ends the recovery contains the received part."""
     if isinstance(error, AskFailed):
         return error
-    return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else call("ask_failure", status=_status(error)))
+    return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else call("ask_failure", status=_http_status(error)))
 
 
-def _status(error: BaseException) -> int | None:
-    """The HTTP status in the error of a client library, or in what caused it."""
+def _http_status(error: BaseException) -> int | None:
+    """Returns the HTTP status in the error of a client library, or in its cause."""
     cause: BaseException | None = error
     while cause is not None:
         response: Any = getattr(cause, "response", None)
         if isinstance(response, Mapping):
-            # Botocore's.
+            # The format of botocore.
             metadata: Any = cast("Mapping[str, Any]", response).get("ResponseMetadata")
             of_response: Any = cast("Mapping[str, Any]", metadata or {}).get("HTTPStatusCode")
         else:
@@ -199,17 +201,17 @@ def _status(error: BaseException) -> int | None:
 
 
 def is_cut_stop(stop: str | None) -> bool:
-    """Whether a stop reason means that the reply is not complete, such as a limit of tokens. False without a word."""
+    """Whether a stop reason means that the reply is cut, such as an output limit. False without a stop reason."""
     return stop is not None and stop_meaning(stop) in ("limit", "repetition", "broken_off", "not_ended")
 
 
 def shown_arguments(name: str, args: str) -> str:
-    """The cut arguments of a tool call as the model is shown them, which can extend a text but not a call."""
+    """Returns the cut arguments of a tool call as text for the model, because a model can continue a text but not a call."""
     return f"Arguments of the call to `{name}`, as JSON:\n{args}"
 
 
-def _cut_call(received: Received) -> Call | None:
-    """The last call, if its arguments are not whole. A call without arguments may have an empty text."""
+def _cut_call(received: ReceivedReply) -> Call | None:
+    """Returns the last tool call if its arguments are cut. A complete call without arguments may have an empty text."""
     if not received.calls:
         return None
     last = received.calls[-1]
@@ -225,8 +227,8 @@ def is_object(args: str) -> bool:
         return False
 
 
-def _answer(first: Received, cut: Call | None, asked: Ask, received: Received) -> Reply | AskFailed:
-    """What an answer adds to the text or to the arguments; of a reply that was made again, its last call."""
+def _continuation_reply(first: ReceivedReply, cut: Call | None, asked: Ask, received: ReceivedReply) -> Reply | AskFailed:
+    """Returns the part of an answer that continues the cut text or arguments. In a repeated reply, that is the last tool call."""
     text = received.text
     if cut is None:
         if received.calls and (_cut_call(received) is not None or is_cut_stop(received.stop)):
@@ -243,13 +245,13 @@ def _answer(first: Received, cut: Call | None, asked: Ask, received: Received) -
 
 @dataclass
 class Budget:
-    """The calls of a component within the budget of a meter, if there is one."""
+    """Holds and settles the calls of an integration in the budget of a meter, if there is one."""
 
     meter: Meter | None
     assume_output_tokens: int = 4_096
 
     def admit(self, model: str, body: Any, limit: int | None, *, is_continuation: bool) -> Admitted | None:
-        """Holds what a call may cost."""
+        """Holds the maximum cost of a call."""
         if self.meter is None:
             return None
         tokens = count(body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str), model).tokens
@@ -258,31 +260,31 @@ class Budget:
         )
 
     def settle(self, admitted: Admitted | None, tokens: Tokens | None, text: str | None = None) -> None:
-        """Reports what a call cost: by its tokens, else by its text. A call without both was not answered."""
+        """Settles the cost of a call by its tokens, or else by its text. A call without both was not answered."""
         if self.meter is None or admitted is None:
             return
         self.meter.after_call(admitted, tokens, text=text)
 
 
-class Results:
-    """Caps what tools answer, and reads the parts that were left out. `outputs` keeps the full values, by default in memory."""
+class ToolResults:
+    """Caps tool results, and reads their omitted parts. `outputs` keeps the full values, by default in memory."""
 
     def __init__(self, max_chars: int, outputs: Outputs | None) -> None:
         self.max_chars = max_chars
         self.outputs = outputs if outputs is not None else Outputs()
 
-    def shortened(self, text: str) -> str:
+    def shorten(self, text: str) -> str:
         return cap(text, max_chars=self.max_chars, outputs=self.outputs).text
 
-    def shortened_value(self, value: Any) -> Any:
-        """A text or a JSON value within the limit, or the value itself if it is shorter or not JSON."""
+    def shorten_value(self, value: Any) -> Any:
+        """Shortens a text or a JSON value to the limit. Returns any other value unchanged."""
         if isinstance(value, str):
-            return self.shortened(value)
+            return self.shorten(value)
         try:
-            written = json.dumps(value, ensure_ascii=False)
+            written_text = json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError):
             return value
-        return self.shortened(written) if len(written) > self.max_chars else value
+        return self.shorten(written_text) if len(written_text) > self.max_chars else value
 
     def read(self, arguments: Mapping[str, Any] | str) -> str:
         """Answers a call of `endmark_read`."""
@@ -290,7 +292,7 @@ class Results:
         return text if is_read else f"Error: {text}"
 
     def read_part(self, arguments: Mapping[str, Any] | str) -> tuple[str, bool]:
-        """Answers a call of `endmark_read`, and whether it did: the model can correct a call that failed."""
+        """Answers a call of `endmark_read`. Also returns whether the call was valid, because the model can correct an invalid one."""
         given: Any = arguments
         if isinstance(arguments, str):
             try:

@@ -1,4 +1,4 @@
-"""Whether an artifact is finished, or its author just stopped."""
+"""Checks whether an artifact is finished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._core import call
 @dataclass(frozen=True)
 class GuardFinding:
     check: str
-    """What was looked for, such as `section_missing`, `placeholder` or `mid_sentence`."""
+    """The check, such as `section_missing`, `placeholder` or `mid_sentence`."""
     line: int
     """From 1."""
     column: int
@@ -38,14 +38,14 @@ def guard(
     artifact: str, *, name: str | None = None, template: tuple[str, str] | None = None, min_lines: int | None = None,
     required_sections: Sequence[str] = (), forbidden_phrases: Sequence[str] = (), forbidden_phrases_only: bool = False,
 ) -> GuardReport:  # fmt: skip
-    """Checks an artifact: placeholders, missing or empty sections, announced rests, omitted code, text that breaks off.
+    """Checks an artifact for placeholders, missing or empty sections, postponed parts, omitted code and text that breaks off.
 
     >>> guard("# Plan\\n\\nWe ship on Friday.\\n\\n## Risks\\n\\nTBD\\n").findings[0].check
     'placeholder'
 
-    `name` is the artifact's file name, by which code is recognised. `template` is the name and the text of a Markdown, YAML, TOML or
-    JSON file with the criteria. `forbidden_phrases_only` replaces the known phrases of a handoff. Raises `InvalidInput` for criteria
-    that cannot be read.
+    `name` is the artifact's file name, which shows whether it is code. `template` is the name and the text of a Markdown, YAML, TOML or
+    JSON file with the criteria. With `forbidden_phrases_only`, only the given phrases are forbidden, and not the built-in ones. Raises
+    `InvalidInput` for invalid criteria.
     """
     named = None if template is None else {"name": template[0], "text": template[1]}
     found = call(

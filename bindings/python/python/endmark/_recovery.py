@@ -1,4 +1,4 @@
-"""The recovery of a cut reply around any client: detect, ask for the rest, join, validate, correct."""
+"""Recovers cut replies with any client: detects cuts, requests the rest, joins, validates and corrects."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args
 
 from . import _native
-from ._core import Stateful, call, whole
+from ._core import Stateful, call, replace_surrogates
 from ._errors import EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted
 from ._texts import Format, Seam
 
 MAX_RESUME_ATTEMPTS = 2
-"""How many continuations are asked for by default."""
+"""The default maximum number of continuation requests."""
 MAX_CORRECTION_ATTEMPTS = 1
-"""How many corrections are asked for by default."""
+"""The default maximum number of correction requests."""
 
 Join = Literal["prompted", "exact", "in_message", "shown", "cut", "token", "unknown"]
-"""How a continuation was asked for: `prompted` by `Ask.prompt`; `exact` where the server provably continued the very message
-(prefill); `cut`, `token` or `unknown` where only the text can tell."""
+"""How a continuation was requested: `prompted` with `Ask.prompt`; `exact` if the server certainly continued the same message
+(prefill); `cut`, `token` or `unknown` if only the text can show where it continues."""
 
 
 StopMeaning = Literal[
     "normal", "sequence", "limit", "refused", "paused", "repetition", "failed", "broken_off", "not_ended", "unknown"
 ]
-"""What a stop reason means. `broken_off`: the server ended the reply by an error. `failed`: the same, and permanently."""
+"""The meaning of a stop reason. `broken_off`: the server ended the reply with an error. `failed`: with a permanent error."""
 
 
 def stop_meaning(stop: str | None) -> StopMeaning:
-    """Reads a stop reason of any provider, by the table of the gateway. Case and separators do not count.
+    """Returns the meaning of a provider's stop reason. Ignores case and separators.
 
     >>> stop_meaning("MAX_TOKENS"), stop_meaning("guardrail_intervened"), stop_meaning("moon_phase"), stop_meaning(None)
     ('limit', 'refused', 'unknown', 'not_ended')
@@ -46,16 +46,16 @@ class Reply:
 
     text: str
     stop: str | None = None
-    """Why the model stopped, in its provider's word, such as `length`, `max_tokens`, `stop` or `end_turn`; `stop_meaning` reads it.
-    None: the stream ended without a reason, and is taken for dropped. A word that is not known raises `NotResumed`."""
+    """The provider's stop reason, such as `length`, `max_tokens`, `stop` or `end_turn`. None means that the stream ended without one and
+    counts as dropped. An unknown stop reason raises `NotResumed`."""
     output_tokens: int | None = None
     limit: int | None = None
-    """The limit of output tokens that was sent. A reply that reaches it is cut, whatever its stop reason."""
+    """The output limit of the request, in tokens. A reply that reaches it counts as cut, whatever its stop reason."""
     reasoned: bool = False
-    """Whether the model reasoned. A reply without text is then cut, not empty."""
+    """Whether the model reasoned. A reply without text then counts as cut, and not as empty."""
     ending: Literal["clean", "dropped", "stalled", "upstream_error"] | None = None
     join: Join = "prompted"
-    """Of a continuation: how it was asked for."""
+    """For a continuation: how it was requested."""
 
     def _options(self) -> dict[str, Any]:
         named = ["stop", "output_tokens", "limit", "reasoned", "ending"]
@@ -64,28 +64,28 @@ class Reply:
 
 @dataclass(frozen=True)
 class Ask:
-    """A continuation to ask for."""
+    """A request for a continuation."""
 
     attempt: int
     """From 1."""
     cut: str
     """The kind of cut: `limit`, `dropped`, `format`, `marker`, `empty` or `window`."""
     wanted: Literal["rest", "again", "restart"]
-    """`rest`: the rest of `so_far`. `again` and `restart`: the whole reply, by the same request; `again` after a reply without
-    text, with a higher output limit."""
+    """`rest` requests the rest of `so_far`. `again` and `restart` repeat the first request for the whole reply; `again` follows a reply
+    without text and needs a higher output limit."""
     so_far: str
-    """What was received so far."""
+    """The text received so far."""
     shown: int
-    """How many code points of it the model is to be shown as its own reply."""
+    """The number of code points of `so_far` to show to the model as its own reply."""
     prompt: str
-    """What to ask for."""
+    """The message that asks for the rest."""
 
     @property
     def shown_text(self) -> str:
         return self.so_far[: self.shown]
 
     def messages(self, history: Iterable[Any]) -> list[Any]:
-        """The messages to send, in the form of Chat Completions: those of the first request, the shown text, and the prompt."""
+        """Returns the messages to send, in the format of Chat Completions: the first request, the shown text and the prompt."""
         messages: list[Any] = list(history)
         if self.wanted == "rest":
             messages.append({"role": "assistant", "content": self.shown_text})
@@ -95,31 +95,31 @@ class Ask:
 
 @dataclass(frozen=True)
 class Correction:
-    """A corrected document to ask for."""
+    """A request for a corrected document."""
 
     attempt: int
     prompt: str
-    """The problems, and that the whole document is wanted."""
+    """The message that lists the problems and asks for the whole document."""
     text: str
-    """What to show the model as its own reply."""
+    """The text to show to the model as its own reply."""
 
     def messages(self, history: Iterable[Any]) -> list[Any]:
-        """The messages to send, in the form of Chat Completions."""
+        """Returns the messages to send, in the format of Chat Completions."""
         asked = [{"role": "assistant", "content": self.text}, {"role": "user", "content": self.prompt}]
         return [*history, *asked]
 
 
 Request = Union[Ask, Correction]
-"""What a client is called with."""
+"""The argument of a client."""
 
 
 FailureKind = Literal["rejected", "lost", "final", "budget"]
 
 
 class AskFailed(Exception):
-    """A client raises it where a request brought no answer; any other exception ends the recovery and reaches the caller.
+    """A request brought no answer. Clients raise it; any other exception ends the recovery and reaches the caller.
 
-    `kind`: `rejected` (this form of request was refused: another one may work), `lost` (no answer came: counts as an attempt),
+    `kind` is `rejected` (this kind of request was refused, but another one may work), `lost` (no answer arrived; counts as an attempt),
     `final` (refused permanently) or `budget`.
     """
 
@@ -130,7 +130,7 @@ class AskFailed(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A reply that is whole, and how it became so."""
+    """A complete reply, and how it was completed."""
 
     text: str
     result: Literal["whole", "resumed", "restarted", "corrected"]
@@ -139,11 +139,11 @@ class Outcome:
     cut: str | None
     """The kind of cut of the first reply, if it was cut."""
     disclosed: bool
-    """It was dropped or stopped by its limit, and is whole all the same."""
+    """Whether the reply was dropped or reached its limit, but is complete nevertheless."""
     seams: tuple[Seam, ...]
 
     def json(self) -> Any:
-        """The text as a JSON value."""
+        """Parses the text as JSON."""
         return json.loads(self.text, strict=False)
 
 
@@ -152,7 +152,7 @@ class Log:
 
     >>> log = Log("replies.db")  # doctest: +SKIP
 
-    The file may be that of a gateway. Several threads and processes may write to it.
+    The file may also be used by a gateway. Several threads and processes may write to it.
     """
 
     def __init__(self, path: str) -> None:
@@ -163,7 +163,7 @@ class Log:
         self._connection.executescript(_native.LOG_TABLE)
 
     def write(self, row: Mapping[str, Any], task_id: str, turn_number: int) -> None:
-        values = {**row, "task_id": whole(task_id), "turn_number": turn_number}
+        values = {**row, "task_id": replace_surrogates(task_id), "turn_number": turn_number}
         names = list(values)
         sql = f"INSERT INTO partial_completion_log ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
         with self._lock:
@@ -181,16 +181,16 @@ class Log:
 
 
 class Pipeline:
-    """Takes replies through their stages: truncation resume, schema validation, formatting correction. In this order, always.
+    """Completes replies in three stages, always in this order: truncation resume, schema validation, formatting correction.
 
     >>> pipeline = Pipeline(schema={"type": "object", "required": ["sum"]})
     >>> first = Reply('{"sum": [1, 2,', "length")
     >>> pipeline.run(lambda ask: Reply(' 3]}', "stop"), first).text
     '{"sum": [1, 2, 3]}'
 
-    `format` is what a reply has to be; None demands nothing, so that only the provider's word and the stream's end count.
-    `schema` is a JSON Schema; nothing that it refers to is fetched. `restart` says whether a reply may be generated again as the
-    last attempt. `on_ambiguous="best"` takes the likeliest of several seams. One pipeline serves any number of threads.
+    `format` is the required format of a reply. With None, only the stop reason and the end of the stream show whether it is cut.
+    `schema` is a JSON Schema; external references are not fetched. `restart` controls whether the last attempt may generate the reply
+    again. `on_ambiguous="best"` uses the most likely of several seams. Any number of threads can share a pipeline.
     """
 
     def __init__(
@@ -217,10 +217,10 @@ class Pipeline:
         self, ask: Callable[[Request], Reply], first: Reply, *, task_id: str = "", turn_number: int = 1,
         is_sent: bool = False,
     ) -> Outcome:
-        """Makes a reply whole and valid. `ask` is called for each continuation and correction.
+        """Completes and validates a reply. `ask` is called for each continuation and correction.
 
-        `is_sent`: the reply's reader has it already, so that it can only be extended. Raises `ResumeExhausted`, `NotResumed` or
-        `InvalidReply`, and whatever `ask` raises except `AskFailed`.
+        `is_sent` means that a client already has the reply, so that it can only be extended. Raises `ResumeExhausted`, `NotResumed` or
+        `InvalidReply`, and any exception of `ask` except `AskFailed`.
         """
         steps = self.steps(first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
         try:
@@ -239,7 +239,7 @@ class Pipeline:
         self, ask: Callable[[Request], Awaitable[Reply]], first: Reply, *, task_id: str = "", turn_number: int = 1,
         is_sent: bool = False,
     ) -> Outcome:
-        """The same with a client that is awaited. A task that is cancelled leaves its row in the log."""
+        """Does the same as `run` with an asynchronous client. A cancelled task also writes its row to the log."""
         steps = self.steps(first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
         try:
             step = next(steps)
@@ -247,7 +247,7 @@ class Pipeline:
                 try:
                     asked = ask(step)
                     if not inspect.isawaitable(asked):
-                        raise InvalidInput(f"`ask` is not async: it returned {_kind(asked)}", "invalid_reply")
+                        raise InvalidInput(f"`ask` is not async: it returned {_describe_type(asked)}", "invalid_reply")
                     answer: Reply | AskFailed = await asked
                 except AskFailed as failure:
                     answer = failure
@@ -259,7 +259,7 @@ class Pipeline:
     def steps(
         self, first: Reply, *, task_id: str = "", turn_number: int = 1, is_sent: bool = False
     ) -> Generator[Request | Outcome, Reply | AskFailed, None]:
-        """What to ask, one after the other, and the outcome; it is sent the answers. Closed early, it logs that the caller left."""
+        """Yields one request after another and receives the answers; yields the outcome last. If closed early, logs that the caller left."""
         _check_reply("first", first)
         recovery = Stateful("recovery", first.text, reply=first._options(), is_sent=is_sent, **self._options)
         step = recovery.call("next")
@@ -277,12 +277,12 @@ class Pipeline:
         except (GeneratorExit, EndmarkError):
             while step.get("step") != "done":
                 step = recovery.call("failed", "the caller left", kind="final")
-            self._write(step["log"], task_id, turn_number)
+            self._write_log(step["log"], task_id, turn_number)
             raise
-        self._write(step["log"], task_id, turn_number)
-        yield _outcome(step, first.stop)
+        self._write_log(step["log"], task_id, turn_number)
+        yield _to_outcome(step, first.stop)
 
-    def _write(self, row: Mapping[str, Any] | None, task_id: str, turn_number: int) -> None:
+    def _write_log(self, row: Mapping[str, Any] | None, task_id: str, turn_number: int) -> None:
         if self._log is not None and row is not None:
             self._log.write(row, task_id, turn_number)
 
@@ -297,23 +297,23 @@ def _check_answer(answer: Reply | AskFailed) -> None:
 
 
 def _check_reply(argument: str, reply: Any) -> None:
-    """Raises `InvalidInput` for what is not a reply, and names the argument that it came from."""
+    """Raises `InvalidInput` with the name of the argument if the value is not a reply."""
     if inspect.iscoroutine(reply):
         reply.close()
         raise InvalidInput(f"`{argument}` is async: await it, or use the async function", "invalid_reply")
     verb = "returned" if argument == "ask" else "is"
     if not isinstance(reply, Reply):
-        raise InvalidInput(f"`{argument}` {verb} {_kind(reply)}, not a Reply", "invalid_reply")
+        raise InvalidInput(f"`{argument}` {verb} {_describe_type(reply)}, not a Reply", "invalid_reply")
     text: Any = reply.text
     if not isinstance(text, (str, bytes)):
-        raise InvalidInput(f"`{argument}` {verb} a Reply whose `text` is {_kind(text)}, not a str", "invalid_reply")
+        raise InvalidInput(f"`{argument}` {verb} a Reply whose `text` is {_describe_type(text)}, not a str", "invalid_reply")
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _outcome(done: dict[str, Any], stop: str | None) -> Outcome:
+def _to_outcome(done: dict[str, Any], stop: str | None) -> Outcome:
     exhausted = done["exhausted"]
     if exhausted is not None:
         raise ResumeExhausted(
@@ -334,19 +334,19 @@ def resume_if_truncated(
     max_attempts: int = MAX_RESUME_ATTEMPTS, restart: Literal["any", "same", "off"] = "any", prompt: str | None = None,
     log: Log | None = None, task_id: str = "", turn_number: int = 1, is_sent: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Asks for the rest of a cut reply, and joins it.
+    """Requests the rest of a cut reply, and joins it.
 
     >>> first = Reply('{"files": ["a.rs", "b', "max_tokens")
     >>> resume_if_truncated(lambda ask: Reply('"b.rs"]}', "end_turn"), first).text
     '{"files": ["a.rs", "b.rs"]}'
 
-    Raises `ResumeExhausted` if it stays cut, `NotResumed` if the provider refused it, and `InvalidReply` if it is not cut but not
-    valid either. With `format=None` a text without grammar is resumed where its `stop` or its stream's end says that it is cut.
+    Raises `ResumeExhausted` if the reply stays cut, `NotResumed` if the provider refused it, and `InvalidReply` if it is not cut but
+    invalid. With `format=None`, the text has no grammar and is resumed if its `stop` or the end of its stream shows a cut.
     """
     pipeline = Pipeline(
         format=format, marker=marker, max_attempts=max_attempts, max_corrections=0, restart=restart, prompt=prompt, log=log
     )
-    return pipeline.run(_only_asks(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
+    return pipeline.run(_refuse_corrections(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
 
 
 async def resume_if_truncated_async(
@@ -354,14 +354,14 @@ async def resume_if_truncated_async(
     max_attempts: int = MAX_RESUME_ATTEMPTS, restart: Literal["any", "same", "off"] = "any", prompt: str | None = None,
     log: Log | None = None, task_id: str = "", turn_number: int = 1, is_sent: bool = False,
 ) -> Outcome:  # fmt: skip
-    """The same as `resume_if_truncated` with a client that is awaited."""
+    """Does the same as `resume_if_truncated` with an asynchronous client."""
     pipeline = Pipeline(
         format=format, marker=marker, max_attempts=max_attempts, max_corrections=0, restart=restart, prompt=prompt, log=log
     )
-    return await pipeline.run_async(_only_asks(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
+    return await pipeline.run_async(_refuse_corrections(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
 
 
-def _only_asks(ask: Callable[[Ask], Any]) -> Callable[[Request], Any]:
+def _refuse_corrections(ask: Callable[[Ask], Any]) -> Callable[[Request], Any]:
     def answer(request: Request) -> Any:
         if isinstance(request, Ask):
             return ask(request)

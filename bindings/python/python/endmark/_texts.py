@@ -1,41 +1,41 @@
-"""Whether a text is whole, how a cut one is closed, and how its parts are joined."""
+"""Detects cut texts, closes cut JSON, and joins the parts of a text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ._core import call, unit
+from ._core import call, offset_unit
 from ._errors import Malformed
 
 Format = Literal["json", "jsonl", "markdown", "tags", "text", "marker", "auto"]
-"""What a text is supposed to be. `marker` is a text that has to end in the `marker` that is named with it."""
+"""The required format of a text. `marker` is a text that must end with the given `marker`."""
 AskedFrom = Literal["cut", "token", "unknown"]
-"""Where a model was asked to continue: at the cut (prefill), after the last valid token (prompt), or not known."""
+"""Where a model was asked to continue: at the cut (prefill), after the last valid token (prompt), or unknown."""
 
 
 @dataclass(frozen=True)
 class Detection:
-    """What `detect` found. Offsets index the value that was given: code points of a str, bytes of bytes."""
+    """The result of `detect`. Offsets index the value that was passed: code points of a str, or bytes."""
 
     verdict: Literal["whole", "truncated", "malformed"]
     truncation_index: int | None
-    """Up to here everything is settled: none of it can change, whatever follows."""
+    """The offset up to which no further text can change the parsed content."""
     balanced_index: int | None
     """The last offset at which every bracket opened so far is closed, or 0."""
     last_valid_token: str | None
-    """The source of the last settled token; of a string its settled part, at most its last 200 characters."""
+    """The source text of the last token that is certain. For a string: its certain part, at most the last 200 characters."""
     open: tuple[str, ...]
-    """The signs of what is still open, outermost first."""
+    """The opening characters of everything that is still open, outermost first."""
     in_token: str | None
-    """The kind of token the cut goes through, such as `string` or `number`."""
+    """The kind of the token that is cut, such as `string` or `number`."""
     index: int | None
-    """Of a malformed text, its first invalid place."""
+    """The offset of the first invalid character in a malformed text."""
     reason: str | None
     hint: str | None
-    """`mid_sentence`: prose that stops in a sentence. `control_characters`: valid only with raw control characters in strings."""
+    """`mid_sentence`: prose ends inside a sentence. `control_characters`: strings contain raw control characters."""
     detected: str | None
-    """What `auto` took the text for."""
+    """The format that `auto` detected."""
 
     @property
     def is_whole(self) -> bool:
@@ -45,7 +45,7 @@ class Detection:
         raise TypeError("a Detection is neither true nor false: use `is_whole`")
 
 
-def _detection(found: dict[str, Any]) -> Detection:
+def _to_detection(found: dict[str, Any]) -> Detection:
     found["open"] = tuple(found["open"])
     return Detection(**found)
 
@@ -53,18 +53,18 @@ def _detection(found: dict[str, Any]) -> Detection:
 def detect(
     text: str | bytes, format: Format = "auto", *, marker: str | None = None, strict: bool = False
 ) -> Detection:
-    """Says whether a text is whole, a valid beginning of something longer, or beyond repair.
+    """Detects whether a text is whole, truncated or malformed.
 
     >>> detect('{"files": ["a.rs", "b', "json").truncation_index
     21
 
-    `strict` refuses raw control characters in JSON strings, which models write. Raises `InvalidInput` for an unknown format.
+    `strict` rejects raw control characters in JSON strings, which models often write. Raises `InvalidInput` for an unknown format.
     """
-    return _detection(call("detect", text, format=format, marker=marker, strict=strict, offsets=unit(text)))
+    return _to_detection(call("detect", text, format=format, marker=marker, strict=strict, offsets=offset_unit(text)))
 
 
 def detect_truncation(text: str | bytes, format: Format = "json", *, marker: str | None = None) -> Detection | None:
-    """Says where a text is cut, or None if nothing is missing.
+    """Returns where a text is cut, or None if nothing is missing.
 
     >>> detect_truncation('[1, 2]') is None
     True
@@ -79,13 +79,13 @@ def detect_truncation(text: str | bytes, format: Format = "json", *, marker: str
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A place in a completed document that is not finished."""
+    """An unfinished value in a completed document."""
 
     pointer: str
     """A JSON Pointer; empty for the document itself."""
     kind: str
     left_out: bool
-    """The value had hardly begun, and is not in the completed text."""
+    """Whether the completed text does not contain the value, because it had hardly begun."""
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,23 @@ class Completed:
 
     text: str
     value: int
-    """Which value of the text the unfinished places are in, from 0."""
+    """The number of the top-level value that contains the unfinished ones, from 0."""
     unfinished: tuple[Unfinished, ...]
     unfinished_omitted: int
-    """How many further places there are between those that are listed."""
+    """The number of further unfinished values that are not listed."""
     escaped: int
-    """How many raw control characters in strings were escaped."""
+    """The number of raw control characters in strings that were escaped."""
 
 
 def complete(text: str | bytes, format: Format = "json", *, marker: str | None = None) -> Completed:
-    """Closes a cut JSON text, and says what in it is unfinished.
+    """Closes a cut JSON text, and lists its unfinished values.
 
     >>> complete('{"name": "Tom", "likes": ["fi').text
     '{"name": "Tom", "likes": ["fi"]}'
 
     Raises `Malformed` if the text is not JSON, or has no value yet.
     """
-    found = call("complete", text, format=format, marker=marker, offsets=unit(text))
+    found = call("complete", text, format=format, marker=marker, offsets=offset_unit(text))
     found["unfinished"] = tuple(Unfinished(**place) for place in found["unfinished"])
     return Completed(**found)
 
@@ -118,12 +118,12 @@ def complete(text: str | bytes, format: Format = "json", *, marker: str | None =
 def build_resume_prompt(
     last_valid_token: str, format: Format = "json", *, marker: str | None = None, template: str | None = None
 ) -> str:
-    """The words that ask a model for the rest of its cut reply.
+    """Returns the prompt that asks a model for the rest of its cut reply.
 
     >>> build_resume_prompt('"name": ').endswith("Do not repeat any content before the last valid token.")
     True
 
-    A `template` must have the placeholder `{last_valid_token}` and may have `{instruction}`; else it raises `InvalidInput`.
+    A `template` must contain the placeholder `{last_valid_token}` and may contain `{instruction}`. Otherwise raises `InvalidInput`.
     """
     prompt: str = call("build_resume_prompt", last_valid_token, format=format, marker=marker, template=template)
     return prompt
@@ -134,17 +134,17 @@ class Seam:
     """Where a continuation was joined."""
 
     at: int
-    """Where its part begins in the merged text, in code points."""
+    """The offset in the merged text at which the continuation begins, in code points."""
     style: str
     """How it was joined, such as `exact`, `overlap`, `fence` or `preamble`."""
     dropped_bytes: int
-    """UTF-8 bytes of both sides that are not in the merged text."""
+    """The number of UTF-8 bytes of both parts that are not in the merged text."""
     dropped: str
-    """The beginning of those, at most 80 characters."""
+    """The beginning of the dropped text, at most 80 characters."""
     confidence: float
-    """The share of the evidence for this seam, 0 to 1."""
+    """The share of the evidence that supports this seam, from 0 to 1."""
     alternatives: int
-    """Other plausible seams that give a different value."""
+    """The number of other plausible seams that yield a different value."""
 
 
 @dataclass(frozen=True)
@@ -160,34 +160,34 @@ def merge_chunks(
     initial: str, continuation: str, format: Format = "json", *, asked_from: AskedFrom = "unknown",
     marker: str | None = None,
 ) -> Merged:
-    """Joins a cut text with its continuation, where that is certain.
+    """Joins a cut text with its continuation, if the seam is certain.
 
     >>> merge_chunks('{"city": "San Fran', '"San Francisco"}', asked_from="token").text
     '{"city": "San Francisco"}'
 
-    Raises `MergeError`, which has everything received, if no seam is certain or the text is still not whole.
+    Raises `MergeError`, which contains everything received, if no seam is certain or the text is still cut.
     """
     options: dict[str, Any] = {"format": format, "marker": marker, "from": asked_from, "offsets": "code_points"}
     merged = call("merge_chunks", initial, continuation, **options)
-    return Merged(merged["text"], Seam(**merged["seam"]), _detection(merged["verdict"]))
+    return Merged(merged["text"], Seam(**merged["seam"]), _to_detection(merged["verdict"]))
 
 
 @dataclass(frozen=True)
 class Stitched:
-    """What became of several parts."""
+    """The result of joining several parts."""
 
     outcome: Literal["whole", "ambiguous", "error"]
     text: str
     """The whole text, the best candidate, or the longest verified beginning."""
     seams: tuple[Seam, ...]
     error: dict[str, str] | None
-    """Why it is not whole: a `code` and a `message`."""
+    """Why the text is not whole: a `code` and a `message`."""
 
 
 def stitch(
     *parts: str, format: Format = "auto", asked_from: AskedFrom = "unknown", marker: str | None = None
 ) -> Stitched:
-    """Joins a first part and its continuations in order. What one continuation leaves open the next may decide.
+    """Joins a first part and its continuations in order. A later continuation may resolve an ambiguous seam.
 
     >>> stitch('{"a": [1, 2', ', 3, ', '4]}', format="json", asked_from="cut").text
     '{"a": [1, 2, 3, 4]}'

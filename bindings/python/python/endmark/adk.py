@@ -1,11 +1,11 @@
-"""Google ADK: replies come out whole or raise, tool results are capped with a way to read on, and a session's budget holds.
+"""Google ADK: returns complete replies or raises, caps tool results, and enforces the budget of a session.
 
     from endmark.adk import EndmarkLlm, EndmarkPlugin
     plugin = EndmarkPlugin()
     agent = LlmAgent(name="sre", model=EndmarkLlm(wrapped=Gemini(model="gemini-2.5-flash"), meter=meter), tools=[…, plugin.read_tool()])
     runner = InMemoryRunner(agent=agent, plugins=[plugin])
 
-`EndmarkLlm` is a model around another one. Agents and panels that share a `Meter` share its budget. Needs
+`EndmarkLlm` wraps another model. Agents that share a `Meter` share its budget. Needs
 `pip install "endmark[adk]"`.
 """
 
@@ -27,24 +27,24 @@ from google.genai import types
 from ._context import Admitted, Meter, Outputs, Tokens, compact, count, read_tool
 from ._core import dumps
 from ._errors import InvalidReply, NotResumed, ResumeExhausted
-from ._frameworks import CLOSING, READ_TOOL, Results, ask_failed, disclosed
+from ._frameworks import CLOSING, READ_TOOL, ToolResults, convert_error, disclosure
 from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Log, Outcome, Reply, resume_if_truncated_async, stop_meaning
 
 __all__ = ["EndmarkLlm", "EndmarkPlugin"]
 
 EMERGENCY_TRIGGER_TOKENS = 850_000
-"""Above this size of a request its older contents are condensed."""
+"""The default size of a request above which its older contents are condensed."""
 _USAGE = ("prompt_token_count", "cached_content_token_count", "candidates_token_count", "thoughts_token_count", "total_token_count")
 
 
 class EndmarkLlm(BaseLlm):
-    """A model around another one, which resumes its cut texts, brakes its requests, and meters every call.
+    """Wraps a model: resumes cut texts, condenses oversized requests, and meters every call.
 
-    A reply that stays cut raises `ResumeExhausted`. A reply without a finish reason is cut, too. Where a cut reply ends in a call of a
-    tool, nothing proves that the call is complete: the reply is generated again, and the cut call never runs. Statuses such as 401 are
-    raised as they are. In a stream, partial responses pass as they come, and the last response has the whole text.
-    `meter` holds the budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise
-    `NotAdmitted`. `brake_tokens` is the size of a request above which its older contents are condensed; 0 is never.
+    A reply that stays cut raises `ResumeExhausted`. A reply without a finish reason counts as cut. If a cut reply ends with a tool call,
+    the call may be incomplete: the reply is generated again, and the cut call never runs. Errors such as status 401 are raised unchanged.
+    In a stream, partial responses pass unchanged, and the last response has the whole text.
+    `meter` is a budget: the first call that no longer fits is made without tools and asks for a summary, and later ones raise
+    `NotAdmitted`. `brake_tokens` is the size of a request above which its older contents are condensed; 0 means never.
     """
 
     model: str = ""
@@ -67,9 +67,9 @@ class EndmarkLlm(BaseLlm):
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        request = self._braked(llm_request)
+        request = self._condense_if_large(llm_request)
         last: LlmResponse | None = None
-        async for response in self._metered(request, stream, is_continuation=False):
+        async for response in self._call_metered(request, stream, is_continuation=False):
             if response.partial:
                 yield response
             else:
@@ -77,26 +77,26 @@ class EndmarkLlm(BaseLlm):
                     yield last
                 last = response
         if last is not None:
-            yield await self._whole(request, last)
+            yield await self._recover(request, last)
 
-    async def _whole(self, request: LlmRequest, response: LlmResponse) -> LlmResponse:
+    async def _recover(self, request: LlmRequest, response: LlmResponse) -> LlmResponse:
         parts = _parts(response)
         meaning = stop_meaning(_stop(response))
         is_cut = meaning in ("limit", "not_ended")
         is_error = response.error_code is not None and meaning != "limit"
         if is_error or (not is_cut and (not parts or _has_call(parts))) or (not parts and meaning == "not_ended"):
             return response
-        reply = _Reply(parts)
+        reply = _PartialReply(parts)
         usages = [response.usage_metadata]
         refused: list[Exception] = []
         is_json = request.config.response_mime_type == "application/json" or request.config.response_schema is not None
 
         async def ask(asked: Ask) -> Reply:
             try:
-                answer = await self._answer(_continuation(request, asked, reply.before, self.continuation_tokens))
+                answer = await self._request_rest(_continuation(request, asked, reply.before, self.continuation_tokens))
             except Exception as error:
-                # The recovery's exception has the received part.
-                failure = ask_failed(error)
+                # The exception of the recovery contains the received part.
+                failure = convert_error(error)
                 if failure.kind == "final":
                     refused.append(error)
                 raise failure from error
@@ -117,22 +117,22 @@ class EndmarkLlm(BaseLlm):
                 task_id=self.task_id, turn_number=turn,
             )  # fmt: skip
         except NotResumed as passed:
-            return _disclosed(response, {"outcome": "passed", "reason": passed.code})
+            return _with_disclosure(response, {"outcome": "passed", "reason": passed.code})
         except InvalidReply:
-            # Nothing is missing from it, so that it is not Endmark's to judge.
+            # The reply is not cut. Checking it is the task of ADK.
             return response
         except ResumeExhausted as exhausted:
             if refused:
                 raise refused[0] from exhausted
             raise
-        return response if outcome.result == "whole" and not is_cut else _made_whole(response, outcome, usages, reply)
+        return response if outcome.result == "whole" and not is_cut else _completed_response(response, outcome, usages, reply)
 
-    async def _answer(self, request: LlmRequest) -> LlmResponse:
-        """The answer to a continuation, whose responses are one."""
+    async def _request_rest(self, request: LlmRequest) -> LlmResponse:
+        """Returns the answer to a continuation request, with all its responses in one."""
         parts: list[types.Part] = []
         last: LlmResponse | None = None
         usage = None
-        async for last in self._metered(request, False, is_continuation=True):
+        async for last in self._call_metered(request, False, is_continuation=True):
             if not last.partial:
                 parts += _parts(last)
             usage = last.usage_metadata or usage
@@ -141,8 +141,8 @@ class EndmarkLlm(BaseLlm):
         content = types.Content(role="model", parts=parts)
         return last.model_copy(update={"content": content, "usage_metadata": usage})
 
-    async def _metered(self, request: LlmRequest, stream: bool, *, is_continuation: bool) -> AsyncGenerator[LlmResponse, None]:
-        """One call within the budget, if there is one."""
+    async def _call_metered(self, request: LlmRequest, stream: bool, *, is_continuation: bool) -> AsyncGenerator[LlmResponse, None]:
+        """Makes one call within the budget, if there is one."""
         if self.meter is None:
             async for response in self.wrapped.generate_content_async(request, stream):
                 yield response
@@ -156,7 +156,7 @@ class EndmarkLlm(BaseLlm):
         if admitted.is_closing:
             asked = types.Content(role="user", parts=[types.Part(text=CLOSING)])
             withheld = {"tools": None, "tool_config": None, "max_output_tokens": admitted.max_output_tokens}
-            request = _changed(request, [*request.contents, asked], **withheld)
+            request = _with_contents(request, [*request.contents, asked], **withheld)
         usage, text = None, None
         try:
             async for response in self.wrapped.generate_content_async(request, stream):
@@ -181,8 +181,8 @@ class EndmarkLlm(BaseLlm):
         prompt = usage.prompt_token_count or 0
         self.meter.after_call(admitted, Tokens(prompt=prompt, cached=cached, completion=completion, reasoning=reasoning))
 
-    def _braked(self, request: LlmRequest) -> LlmRequest:
-        """The request with its older contents condensed, if it is above the brake."""
+    def _condense_if_large(self, request: LlmRequest) -> LlmRequest:
+        """Returns the request, with its older contents condensed if it exceeds `brake_tokens`."""
         if not self.brake_tokens:
             return request
         body = dumps(_body(request))
@@ -193,11 +193,11 @@ class EndmarkLlm(BaseLlm):
         if not compacted.is_compacted:
             return request
         contents = [types.Content.model_validate(content) for content in compacted.request["contents"]]
-        return _changed(request, contents)
+        return _with_contents(request, contents)
 
 
 class EndmarkPlugin(BasePlugin):
-    """Caps the results of tools. Give agents the tool `read_tool()`, by which the model reads what was left out.
+    """Caps tool results. Give agents the tool `read_tool()`, with which the model reads omitted parts.
 
     `outputs` keeps the full values, by default in memory; `Outputs("results.db")` shares them between processes.
     """
@@ -206,23 +206,23 @@ class EndmarkPlugin(BasePlugin):
         self, name: str = "endmark", *, max_result_chars: int = 20_000, outputs: Outputs | None = None
     ) -> None:
         super().__init__(name)
-        self._results = Results(max_result_chars, outputs)
+        self._results = ToolResults(max_result_chars, outputs)
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
-        """Caps a result that is too long; a shorter one stays as it is."""
+        """Caps a result that is too long. Returns None for a shorter one, which stays unchanged."""
         if tool.name == READ_TOOL:
             return None
         value = result
-        # A tool that returns a text alone has it under this name.
+        # ADK puts the text of a tool that returns only a text under this name.
         if isinstance(result, dict) and list(cast("dict[str, Any]", result)) == ["result"]:
             value = cast("dict[str, Any]", result)["result"]
-        text = value if isinstance(value, str) else _written(value)
-        return {"result": self._results.shortened(text)} if len(text) > self._results.max_chars else None
+        text = value if isinstance(value, str) else _to_json(value)
+        return {"result": self._results.shorten(text)} if len(text) > self._results.max_chars else None
 
     def read_tool(self) -> BaseTool:
-        """The tool `endmark_read`."""
+        """Returns the tool `endmark_read`."""
 
         def endmark_read(
             handle: str, page: int | None = None, lines: str | None = None, bytes: str | None = None,
@@ -237,7 +237,7 @@ class EndmarkPlugin(BasePlugin):
 
 
 def _body(request: LlmRequest) -> dict[str, Any]:
-    """The request as Gemini's format has it, as far as it counts."""
+    """Returns the parts of the request that count as tokens, in Gemini's format."""
     contents = [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in request.contents]
     config = request.config.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"system_instruction", "tools"}, fallback=str
@@ -245,27 +245,27 @@ def _body(request: LlmRequest) -> dict[str, Any]:
     return {"contents": contents, **config}
 
 
-def _changed(request: LlmRequest, contents: list[types.Content], **config: Any) -> LlmRequest:
+def _with_contents(request: LlmRequest, contents: list[types.Content], **config: Any) -> LlmRequest:
     return request.model_copy(update={"contents": contents, "config": request.config.model_copy(update=config)})
 
 
-class _Reply:
-    """A reply as far as it came: what is complete in it, its last text, which may be cut, and what an answer adds."""
+class _PartialReply:
+    """The received part of a reply: its complete parts, its last text, which may be cut, and the parts that an answer adds."""
 
     def __init__(self, parts: list[types.Part]) -> None:
         self.begin(parts)
 
     def begin(self, parts: list[types.Part]) -> None:
-        """Takes a reply that was generated again, from its beginning."""
+        """Sets the parts of a reply, at first or after it was generated again."""
         others = [index for index, part in enumerate(parts) if not _is_text(part) and not part.thought]
         end = others[-1] + 1 if others else 0
-        # Thoughts are no part of the text, wherever they come.
+        # Thoughts never belong to the text.
         self.before = [*parts[:end], *(part for part in parts[end:] if part.thought)]
         self.text = "".join(part.text or "" for part in parts[end:] if not part.thought)
         self._added: list[types.Part] = []
 
     def extend(self, parts: list[types.Part]) -> str:
-        """Takes the rest; returns its text. Other parts come after the text. Thoughts about the rest are no part of the reply."""
+        """Adds the rest and returns its text. Other parts follow the text. Thoughts about the rest are dropped."""
         self._added = [part for part in parts if not _is_text(part) and not part.thought]
         return "".join(part.text or "" for part in parts if _is_text(part))
 
@@ -274,26 +274,26 @@ class _Reply:
 
 
 def _continuation(request: LlmRequest, asked: Ask, before: list[types.Part], least_tokens: int) -> LlmRequest:
-    """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
+    """Returns the continuation request. It has no tools and no schema, so that the answer continues the text."""
     limit = request.config.max_output_tokens
     limit = max(limit, least_tokens) if limit else limit
     if asked.wanted != "rest":
-        return _changed(request, request.contents, max_output_tokens=limit)
+        return _with_contents(request, request.contents, max_output_tokens=limit)
     shown = [part for part in before if not part.thought and not part.function_call]
     added = [
         types.Content(role="model", parts=[*shown, types.Part(text=asked.shown_text)]),
         types.Content(role="user", parts=[types.Part(text=asked.prompt)]),
     ]
     withheld = {"tools": None, "tool_config": None, "response_schema": None, "response_mime_type": None}
-    return _changed(request, [*request.contents, *added], max_output_tokens=limit, **withheld)
+    return _with_contents(request, [*request.contents, *added], max_output_tokens=limit, **withheld)
 
 
-def _written(value: Any) -> str:
-    """A result as JSON, in which dates, bytes and models are texts, as ADK sends them."""
+def _to_json(value: Any) -> str:
+    """Writes a result as JSON. Dates, bytes and models become texts, as in ADK's requests."""
     try:
         return pydantic_core.to_json(value, fallback=str, bytes_mode="base64").decode()
     except ValueError:
-        # A value that contains itself.
+        # The value contains itself.
         return str(value)
 
 
@@ -313,11 +313,11 @@ def _stop(response: LlmResponse) -> str | None:
     return response.finish_reason.value if response.finish_reason else None
 
 
-def _disclosed(response: LlmResponse, found: dict[str, Any]) -> LlmResponse:
+def _with_disclosure(response: LlmResponse, found: dict[str, Any]) -> LlmResponse:
     return response.model_copy(update={"custom_metadata": {**(response.custom_metadata or {}), "endmark": found}})
 
 
-def _made_whole(response: LlmResponse, outcome: Outcome, usages: list[Any], reply: _Reply) -> LlmResponse:
+def _completed_response(response: LlmResponse, outcome: Outcome, usages: list[Any], reply: _PartialReply) -> LlmResponse:
     known = [usage for usage in usages if usage is not None]
     sums = {name: sum(getattr(usage, name) or 0 for usage in known) or None for name in _USAGE}
     usage = known[0].model_copy(update=sums) if known else None
@@ -330,4 +330,4 @@ def _made_whole(response: LlmResponse, outcome: Outcome, usages: list[Any], repl
             "usage_metadata": usage,
         }
     )
-    return _disclosed(whole, disclosed(outcome))
+    return _with_disclosure(whole, disclosure(outcome))

@@ -1,10 +1,10 @@
-"""Google ADK: long conversations are condensed without a model, at each turn alike, so that a provider's cache of the prompt holds.
+"""Google ADK: condenses long conversations without a model. The condensed part stays the same, so that prompt caching works.
 
     from endmark.adk_window import EndmarkSummarizer, EndmarkWindow
     app = App(name="sre", root_agent=agent, plugins=[EndmarkWindow(trigger_tokens=200_000)])
 
-`EndmarkWindow` keeps what it condensed in the session's state, so that a session service with a database has it after a restart.
-`EndmarkSummarizer` is for ADK's own compaction of events, instead of a model. Needs `pip install "endmark[adk]"`.
+`EndmarkWindow` keeps the condensed contents in the session's state, which a session service with a database restores after a restart.
+`EndmarkSummarizer` replaces the model in ADK's own compaction of events. Needs `pip install "endmark[adk]"`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EndmarkWindow(BasePlugin):
     """Condenses the older contents of a request above `trigger_tokens`, to at most `budget_tokens`.
 
     The system instruction, the user's task and the newest `keep` contents stay, and each tool call keeps its result. Later requests of
-    the same agent begin with the same condensed contents, until they are above the trigger again.
+    the same agent begin with the same condensed contents, until they exceed the trigger again.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class EndmarkWindow(BasePlugin):
             condensed = found.request["contents"]
             callback_context.state[key] = {"count": len(contents), "digest": _digest(contents), "contents": condensed}
         if found.is_compacted or is_known:
-            # What is not condensed stays the same object, with what JSON does not show.
+            # Contents that were not condensed stay the same objects, because JSON does not contain all their fields.
             known = {json.dumps(plain): content for plain, content in zip(contents, llm_request.contents)}
             llm_request.contents = [known.get(json.dumps(plain)) or types.Content.model_validate(plain) for plain in condensed]
         return None
 
 
 class EndmarkSummarizer(BaseEventsSummarizer):
-    """A summarizer for `EventsCompactionConfig` that calls no model: it states the calls, their results in short, and what was found.
+    """A summarizer for `EventsCompactionConfig` without a model. A summary contains the calls, their shortened results and the findings.
 
-    The summary has at most `max_tokens`; events that have no more stay as they are. Requests for credentials are not part of it.
+    It has at most `max_tokens`. Shorter events are not summarised. Requests for credentials are left out.
     """
 
     def __init__(self, *, max_tokens: int = 8_000) -> None:
@@ -78,7 +78,7 @@ class EndmarkSummarizer(BaseEventsSummarizer):
         if not contents:
             return None
         ended = [*contents, {"role": "user", "parts": [{"text": _END}]}]
-        # The newest message always stays, so that all events are before it.
+        # The newest message is never condensed, so add one after all events.
         found = compact({"contents": ended}, "gemini", trigger_tokens=self._max_tokens, budget_tokens=self._max_tokens, keep=1)
         if not found.is_compacted:
             return None
@@ -91,7 +91,7 @@ class EndmarkSummarizer(BaseEventsSummarizer):
 
 
 def _content(event: Event) -> types.Content | None:
-    """The content of an event; of an earlier compaction, its summary."""
+    """Returns the content of an event, or the summary of an earlier compaction. None for requests for credentials."""
     compaction = event.actions.compaction
     content = compaction.compacted_content if compaction is not None else event.content
     for part in (content.parts if content is not None else None) or []:

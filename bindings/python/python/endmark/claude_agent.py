@@ -1,11 +1,11 @@
-"""Claude Agent SDK: tool results are capped with a way to read on, and an agent does not stop with a cut report.
+"""Claude Agent SDK: caps tool results, and prevents agents from stopping with a cut report.
 
     from endmark.claude_agent import EndmarkHooks
     endmark = EndmarkHooks(required_sections=["Findings"])
     options = ClaudeAgentOptions(hooks=endmark.hooks(), mcp_servers={"endmark": endmark.server()}, allowed_tools=[endmark.READ_TOOL])
 
-The model's replies are made by the program `claude`, so that no hook sees their parts: for cut replies, set `ANTHROPIC_BASE_URL` to a
-gateway of Endmark. Needs `pip install "endmark[claude-agent]"`.
+The program `claude` receives the model's replies, so that no hook sees their parts. To recover cut replies, set `ANTHROPIC_BASE_URL`
+to an Endmark gateway. Needs `pip install "endmark[claude-agent]"`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from claude_agent_sdk import HookContext, HookInput, HookJSONOutput, HookMatcher
 from claude_agent_sdk.types import HookEvent, McpSdkServerConfig
 
 from ._context import Outputs, read_tool
-from ._frameworks import READ_TOOL, Results, is_cut_stop
+from ._frameworks import READ_TOOL, ToolResults, is_cut_stop
 from ._guard import guard
 from ._texts import detect
 
@@ -28,16 +28,16 @@ __all__ = ["EndmarkHooks"]
 
 _TAIL_BYTES = 4 << 20
 _MAX_AGENTS = 1_000
-# Their text is an encoded file, not what a model reads.
-_ENCODED = ("base64", "data")
+# Fields whose text is an encoded file and not text for a model.
+_ENCODED_FIELDS = ("base64", "data")
 
 
 class EndmarkHooks:
-    """Hooks for `ClaudeAgentOptions`, and the tool by which the model reads what was left out of a result.
+    """Hooks for `ClaudeAgentOptions`, and the tool with which the model reads omitted parts of a result.
 
-    `outputs` keeps the full values, by default in memory. An agent whose last message is cut, or breaks the criteria, is asked at most
-    `max_attempts` times to continue; after that it tells the user. `required_sections` and `min_lines` are criteria for the last message of
-    sub-agents, as those of `endmark.guard`. Other criteria: override `problem`.
+    `outputs` keeps the full values, by default in memory. If the last message of an agent is cut or violates the criteria, the agent must
+    write it again, at most `max_attempts` times; after that, the user is informed. `required_sections` and `min_lines` are criteria for the
+    last message of subagents, as in `endmark.guard`. For other criteria, override `problem`.
     """
 
     READ_TOOL = "mcp__endmark__endmark_read"
@@ -52,7 +52,7 @@ class EndmarkHooks:
         required_sections: Sequence[str] = (),
         min_lines: int | None = None,
     ) -> None:
-        self._results = Results(max_result_chars, outputs)
+        self._results = ToolResults(max_result_chars, outputs)
         self._max_attempts = max_attempts
         self._required_sections = tuple(required_sections)
         self._min_lines = min_lines
@@ -66,7 +66,7 @@ class EndmarkHooks:
         }
 
     def server(self) -> McpSdkServerConfig:
-        """The MCP server with the tool `endmark_read`."""
+        """Returns the MCP server with the tool `endmark_read`."""
         named = read_tool()
 
         async def endmark_read(arguments: Any) -> dict[str, Any]:
@@ -75,17 +75,17 @@ class EndmarkHooks:
         return create_sdk_mcp_server("endmark", tools=[tool(named["name"], named["description"], named["schema"])(endmark_read)])
 
     async def cap(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """PostToolUse: caps the texts of a result, whose shape stays, since Claude Code refuses another one."""
+        """PostToolUse: caps the texts of a result. Keeps its structure, because Claude Code rejects any other one."""
         if given["hook_event_name"] != "PostToolUse" or given["tool_name"].endswith(READ_TOOL):
             return {}
         result = given["tool_response"]
-        capped = self._capped(result)
+        capped = self._cap_value(result)
         if capped == result:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": capped}}
 
     async def check(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Stop and SubagentStop: asks an agent to go on, if its last message is not whole."""
+        """Stop and SubagentStop: asks an agent to continue if its last message is not complete."""
         if given["hook_event_name"] == "Stop":
             agent, transcript, text = given["session_id"], given["transcript_path"], given.get("last_assistant_message")
         elif given["hook_event_name"] == "SubagentStop":
@@ -106,11 +106,11 @@ class EndmarkHooks:
         return {"decision": "block", "reason": f"Your last message is not whole: {problem}. Write the whole message again, shorter if needed."}
 
     def problem(self, text: str, stop: str | None, *, is_subagent: bool) -> str | None:
-        """Why a last message is not whole, or None. `stop` is the model's own word, if the transcript has it."""
+        """Returns why a last message is not complete, or None. `stop` is the stop reason, if the transcript contains it."""
         if is_cut_stop(stop):
             return "it reached the limit of tokens"
         if not text.strip():
-            # The main agent may end with a tool call alone.
+            # The main agent may end with only a tool call.
             return "it is empty" if is_subagent else None
         found = detect(text, "markdown")
         if found.verdict != "whole":
@@ -120,26 +120,26 @@ class EndmarkHooks:
         report = guard(text, required_sections=self._required_sections, min_lines=self._min_lines)
         return None if report.is_whole else "; ".join(f"{finding.why} ({finding.text})" for finding in report.findings[:3])
 
-    def _capped(self, value: Any) -> Any:
+    def _cap_value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._results.shortened(value)
+            return self._results.shorten(value)
         if isinstance(value, list):
             values: list[Any] = cast(Any, value)
             texts = [text for text in values if isinstance(text, str)]
             if len(texts) == len(values):
-                # A list of files or matches: each is short, and all together are long.
+                # A list of files or matches, which is long although each item is short.
                 joined = "\n".join(texts)
-                short = self._results.shortened(joined)
+                short = self._results.shorten(joined)
                 return values if short == joined else short.split("\n")
-            return [self._capped(item) for item in values]
+            return [self._cap_value(item) for item in values]
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
-            return {name: item if name in _ENCODED and isinstance(item, str) else self._capped(item) for name, item in fields.items()}
+            return {name: item if name in _ENCODED_FIELDS and isinstance(item, str) else self._cap_value(item) for name, item in fields.items()}
         return value
 
 
 def _stop_reason(transcript: str) -> str | None:
-    """The stop reason of the last assistant message in a transcript, if it has one. Older parts of a long file are not read."""
+    """Returns the stop reason of the last assistant message in a transcript, if there is one. Reads only the end of a long file."""
     try:
         with open(transcript, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

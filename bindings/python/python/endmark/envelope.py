@@ -1,6 +1,6 @@
-"""One JSON document for each answer of a command, in which nothing is shortened without a warning.
+"""Prints the result of a command as one JSON document, in which nothing is shortened without a warning.
 
-    @app.command()          # click or typer; `answers` works around any function
+    @app.command()          # click or typer; `answers` decorates any function
     @answers(max_response_bytes=100_000)
     def show(name: str):
         return {"name": name, "log": read_log(name)}
@@ -24,18 +24,19 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Rule(TypedDict, total=False):
-    """What is known of a field, by which a cut of a backend is found. `field` is a path from `data`, in which `[*]` is every item."""
+    """The known limits of a field, which help to detect that a backend cut its value. `field` is a path from `data`, in which `[*]` means
+    every item."""
 
     field: str
     max_bytes: Optional[int]
     max_chars: Optional[int]
     max_items: Optional[int]
     exact: bool
-    """The value is what it is, however it ends."""
+    """Whether the value is always complete, however it ends."""
 
 
 class CommandFailed(Exception):
-    """A command raises it to answer with an error. `data` is what it has to show all the same."""
+    """The error of a command. `data` is the part of the result that is available nevertheless."""
 
     def __init__(
         self, code: str, message: str, *, exit_code: int = 1, hint: str | None = None, data: Any = None, field: str | None = None
@@ -47,10 +48,10 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """An envelope that is ready to be written."""
+    """A finished envelope."""
 
     json: str
-    """On one line, with all of `ok`, `data`, `error`, `warnings` and `meta`."""
+    """The document on one line, with `ok`, `data`, `error`, `warnings` and `meta`."""
     exit_code: int
 
 
@@ -58,10 +59,10 @@ def document(
     data: Any = None, *, error: CommandFailed | None = None, warnings: Sequence[dict[str, Any]] = (), duration_ms: int = 0,
     max_response_bytes: int | None = None, rules: Sequence[Rule] = (),
 ) -> Document:  # fmt: skip
-    """Makes an envelope: what a backend cut is found, and what is over `max_response_bytes` (1,000,000 by default, for the whole
-    document, and at least 1,024) is shortened, with a warning for each.
+    """Creates an envelope, with a warning for each value that a backend cut or that is shortened here.
 
-    Numbers come out with all their digits. Raises `InvalidInput` for `data` that cannot be JSON, or a limit that is too low.
+    The whole document has at most `max_response_bytes` (1,000,000 by default, at least 1,024). Numbers keep all their digits. Raises
+    `InvalidInput` if `data` cannot be written as JSON, or if the limit is too low.
 
     >>> import json
     >>> json.loads(document({"log": "the first lines [...]"}).json)["warnings"][0]["field"]
@@ -77,12 +78,13 @@ def document(
 
 
 def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, rules: Sequence[Rule] = ()) -> int:
-    """Runs a command, prints its envelope, and returns the exit code: the body of a `main` with argparse.
+    """Runs a command, prints its envelope, and returns the exit code. Use it in a `main` with argparse.
 
-    A `CommandFailed` is its error. Any other exception is the error `bug` with exit code 70; its traceback goes to standard error.
+    A `CommandFailed` becomes the error of the envelope. Any other exception becomes the error `bug` with exit code 70, and its traceback
+    goes to standard error.
     """
     limits: dict[str, Any] = {"max_response_bytes": max_response_bytes, "rules": rules}
-    # Bad limits are the programmer's error: they are no answer of the command, and raise before it has done anything.
+    # Invalid limits are a mistake of the programmer, so raise before the command runs.
     document(**limits)
     begun = time.monotonic()
     data, error = None, None
@@ -107,9 +109,9 @@ def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, ru
 
 
 def answers(*, max_response_bytes: int | None = None, rules: Sequence[Rule] = ()) -> Callable[[_F], _F]:
-    """A decorator for a function that is a command: what it returns is printed in an envelope, and the process exits.
+    """Decorates a function that is a command. Its return value is printed in an envelope, and the process exits.
 
-    Raises `InvalidInput` for bad limits, when it decorates.
+    Raises `InvalidInput` for invalid limits when it decorates the function.
     """
     document(max_response_bytes=max_response_bytes, rules=rules)
 

@@ -1,4 +1,4 @@
-"""What a team of agents hands over: instructions for a prompt, estimates, checks, plans, and reports that disclose every gap."""
+"""Handles the findings of a team of agents: instructions for prompts, estimates, checks, plans and reports that disclose gaps."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = [
 
 
 class Receipt(TypedDict):
-    """An estimate before a result is written, and what became of it."""
+    """The size of results before and after compression, in tokens."""
 
     budget_left: int
     limit_tokens: int
-    """40 % of what is left."""
+    """40 % of `budget_left`."""
     findings_before: int
     estimated_tokens_before: int
     compressed: bool
     findings: int
     estimated_tokens: int
     joined: int
-    """Findings joined with another one of the same weakness and file."""
+    """The number of findings that were merged with another one of the same weakness and file."""
     dropped: dict[str, int]
-    """What the compressions left out: `titles`, `evidence_lines`, `flow_steps`."""
+    """The parts that the compressions removed: `titles`, `evidence_lines`, `flow_steps`."""
     tokens: Optional[int]
-    """Of the text, counted; None for an estimate alone."""
+    """The measured tokens of the text; None if there is only an estimate."""
     tokenizer: str
     fits: bool
 
@@ -61,7 +61,7 @@ class CheckedFinding(TypedDict):
 class Expected(TypedDict):
     findings: int
     basis: Literal["checkpoint", "declared_findings", "highest_id"]
-    """How the number is known."""
+    """What the number is based on."""
 
 
 class CheckedResult(TypedDict):
@@ -77,7 +77,7 @@ class CheckedResult(TypedDict):
     needs_reaudit: int
     discarded: int
     expected: Optional[Expected]
-    """How many findings there must have been."""
+    """The number of findings to expect, or None if nothing states it."""
     lost: int
     findings: list[CheckedFinding]
 
@@ -86,18 +86,18 @@ class Transcript(TypedDict):
     results: list[CheckedResult]
     checkpoints: list[dict[str, Any]]
     remarks: list[dict[str, Any]]
-    """What was ignored or not understood: `position`, `kind`, `text`, `message`."""
+    """Text that was ignored or not understood: `position`, `kind`, `text`, `message`."""
     remarks_omitted: int
 
 
 class Plan(TypedDict):
     done: bool
-    """Nothing is left to do."""
+    """Whether nothing is left to do."""
     runs: list[dict[str, Any]]
-    """What is to be done now: `agent_id`, `kind`, `round`, `dimensions`, `max_turns`, `max_findings`."""
+    """The runs to start now: `agent_id`, `kind`, `round`, `dimensions`, `max_turns`, `max_findings`."""
     agents: list[dict[str, Any]]
     not_attributed: list[str]
-    """Results that do not say whose they are."""
+    """The names of results whose agent is unknown."""
 
 
 class Merged(TypedDict):
@@ -105,14 +105,14 @@ class Merged(TypedDict):
     """The findings in the canonical form, with an end marker only if nothing is missing."""
     markdown: str
     report: dict[str, Any]
-    """The findings, and the disclosure of what was cut, lost and not looked into."""
+    """The findings, and the disclosure of everything that was cut, lost or not examined."""
 
 
 def protocol(
     *, agent_id: str | None = None, dimensions: Sequence[str] = (), form: Literal["text", "jsonl"] = "text",
     budget_left: int | None = None, max_turns: int | None = None, max_findings: int | None = None,
 ) -> str:  # fmt: skip
-    """The instructions for an agent's prompt: markers, estimate, compression and checkpoints. `budget_left` is in tokens."""
+    """Returns the instructions for an agent's prompt: markers, estimate, compression and checkpoints. `budget_left` is in tokens."""
     text: str = call(
         "findings_protocol", agent_id=agent_id, dimensions=list(dimensions), form=form, budget_left=budget_left,
         max_turns=max_turns, max_findings=max_findings,
@@ -121,7 +121,7 @@ def protocol(
 
 
 def estimate(findings: int, budget_left: int) -> Receipt:
-    """Estimates a result before it is written: 300 tokens a finding and 200 more, against 40 % of what is left.
+    """Estimates whether a result fits: 300 tokens per finding and 200 more must be at most 40 % of the remaining budget.
 
     >>> estimate(12, 9_500)["fits"]
     True
@@ -131,13 +131,13 @@ def estimate(findings: int, budget_left: int) -> Receipt:
 
 
 def fit(draft: str | bytes, budget_left: int) -> Fitted:
-    """Writes a whole result again, compressed if it would not fit. Raises `Malformed` for a cut one: it would look whole."""
+    """Rewrites a complete result, compressed if it would not fit. Raises `Malformed` for a cut one, which would look complete."""
     fitted: Fitted = call("findings_fit", draft, budget_left=budget_left)
     return fitted
 
 
 def check(transcript: str | bytes) -> Transcript:
-    """Reads an agent's transcript: its results, which findings are complete, its checkpoints, and what had to be ignored.
+    """Reads an agent's transcript: its results, how complete each finding is, its checkpoints, and the ignored text.
 
     >>> check("===AGENT_RESULT===\\nagent_id: a\\n")["results"][0]["cut"]
     'mild'
@@ -153,10 +153,10 @@ def _team(results: Mapping[str, str | bytes], team: Mapping[str, Any] | None, ru
 def plan(
     results: Mapping[str, str | bytes], team: Mapping[str, Any] | None = None, *, running: bool = False
 ) -> Plan:
-    """Says who does what again. `results` are transcripts by name; an agent is recognised by its own name in it, too.
+    """Plans which agents run again, and with which dimensions. `results` maps names to transcripts; a name may identify the agent.
 
-    A `team` is `{"agents": [{"agent_id", "dimensions", "max_turns"}], "rounds", "emergency"}`. `running`: agents that have handed
-    over nothing may still be at work; otherwise that is a severe cut. Raises `InvalidInput` for a team that cannot be read.
+    A `team` is `{"agents": [{"agent_id", "dimensions", "max_turns"}], "rounds", "emergency"}`. `running` means that agents without a
+    result may still be running; otherwise a missing result is a severe cut. Raises `InvalidInput` for an invalid team.
     """
     planned: Plan = call("findings_plan", *results.values(), **_team(results, team, running))
     return planned
@@ -171,5 +171,5 @@ def merge(
 
 
 def report(results: Mapping[str, str | bytes], team: Mapping[str, Any] | None = None) -> str:
-    """The final report in Markdown. After a cut it always lists who was cut, the gaps that may remain, and what was lost."""
+    """Returns the final report in Markdown. It discloses all cut agents, the gaps that may remain, and the lost findings."""
     return merge(results, team)["markdown"]

@@ -1,10 +1,10 @@
-"""LangChain: replies, structured outputs and tool calls come out whole or raise, and tool results are capped with a way to read on.
+"""LangChain: returns complete replies, structured outputs and tool calls or raises, and caps tool results.
 
     from endmark.langchain import EndmarkMiddleware
     agent = create_agent(model, tools, middleware=[EndmarkMiddleware()])
 
-It works with `invoke`, `ainvoke` and their streams: a continuation reaches the stream as tokens of a further call, and the message in
-the agent's state is the whole one. Needs `pip install "endmark[langchain]"`.
+It works with `invoke`, `ainvoke` and their streams. In a stream, a continuation appears as tokens of a further call, and the agent's
+state contains the whole message. Needs `pip install "endmark[langchain]"`.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from langgraph.types import Command
 from ._context import Admitted, Meter, Outputs, Tokens, count, read_tool
 from ._core import dumps
 from ._errors import EndmarkError, InvalidReply, NotResumed, ResumeExhausted
-from ._frameworks import CLOSING, READ_TOOL, REPEATED_CALL, Results, ask_failed, disclosed, is_cut_stop, shown_arguments
+from ._frameworks import CLOSING, READ_TOOL, REPEATED_CALL, ToolResults, convert_error, disclosure, is_cut_stop, shown_arguments
 from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Log, Outcome, Pipeline, Reply
 
 __all__ = ["EndmarkMiddleware"]
 
-_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 
-_NORMAL = {
+_NORMAL_ENDS = {
     "finish_reason": "stop", "stop_reason": "end_turn", "stopReason": "end_turn", "done_reason": "stop", "status": "completed",
     "incomplete_details": None,
 }  # fmt: skip
-"""By what names providers report why a model stopped, with their words for a normal end."""
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
-_CALLS = ("tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta")
-_MEDIA = ("image", "image_url", "audio", "input_audio", "video", "file", "document", "media")
-"""Blocks whose size is not that of a text. They are never shortened."""
+"""The fields in which providers report a stop reason, with their values for a normal end."""
+_THOUGHT_TYPES = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
+_CALL_TYPES = ("tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta")
+_MEDIA_TYPES = ("image", "image_url", "audio", "input_audio", "video", "file", "document", "media")
+"""Blocks that are not text. They are never shortened."""
 
 _Response = ModelResponse[Any]
-_Calls = Generator[ModelRequest[Any], _Response, _Response]
+_CallGenerator = Generator[ModelRequest[Any], _Response, _Response]
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """The part of a reply that is cut: its text, or the arguments of its last tool call."""
+class _CutPart:
+    """The cut part of a reply: its text, or the arguments of its last tool call."""
 
     message: AIMessage
     first: Reply
@@ -67,15 +67,15 @@ class _Cut:
 
 
 class _Content:
-    """The content of a message: what is complete in it, its last text, which may be cut, and what an answer adds."""
+    """The content of a message: its complete blocks, its last text, which may be cut, and the blocks that an answer adds."""
 
     def __init__(self, message: AIMessage) -> None:
         self.begin(message)
 
     def begin(self, message: AIMessage) -> None:
-        """Takes a message, of which its last text may be cut."""
+        """Sets the content to that of a message, whose last text may be cut."""
         blocks = _blocks(message)
-        others = [index for index, block in enumerate(blocks) if _text(block) is None and _type(block) not in _THOUGHTS]
+        others = [index for index, block in enumerate(blocks) if _text(block) is None and _type(block) not in _THOUGHT_TYPES]
         end = others[-1] + 1 if others else 0
         self._before = [*blocks[:end], *(block for block in blocks[end:] if _text(block) is None)]
         self._texts = [block for block in blocks[end:] if _text(block) is not None]
@@ -83,11 +83,11 @@ class _Content:
         self.text = "".join(_text(block) or "" for block in self._texts)
 
     def extend(self, message: AIMessage) -> None:
-        """Takes the rest. Thoughts about the rest are no part of the reply, and calls are beside the content."""
-        self._added = [block for block in _blocks(message) if _text(block) is None and _type(block) not in (*_THOUGHTS, *_CALLS)]
+        """Adds the blocks of a continuation, without thoughts and without calls, which are stored separately."""
+        self._added = [block for block in _blocks(message) if _text(block) is None and _type(block) not in (*_THOUGHT_TYPES, *_CALL_TYPES)]
 
     def shown(self, text: str) -> str | list[str | dict[Any, Any]]:
-        """As the model is shown it, without what no request can show."""
+        """Returns the content to show to the model, without blocks that a request cannot contain."""
         before = [block for block in self._before if _text(block) is not None]
         return [*before, {"type": "text", "text": text}] if before else text
 
@@ -111,9 +111,9 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
     """Resumes cut replies, caps tool results, and holds a session's budget.
 
     `outputs` keeps the full values of capped results, by default in memory; the model reads them with the tool `endmark_read`.
-    `meter` is a budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`.
-    `continuation_tokens` is the output limit of a continuation whose first call had a lower one. A reply that stays cut raises
-    `ResumeExhausted`; its calls of tools are then not made.
+    `meter` is a budget: the first call that no longer fits is made without tools and asks for a summary, and later ones raise
+    `NotAdmitted`. `continuation_tokens` is the minimum output limit of a continuation, if the first call has a limit. A reply that stays
+    cut raises `ResumeExhausted`, and its tool calls are not executed.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         task_id: str = "",
     ) -> None:
         super().__init__()
-        self._results = Results(max_result_chars, outputs)
+        self._results = ToolResults(max_result_chars, outputs)
         self._meter = meter
         self._max_attempts = max_attempts
         self._continuation_tokens = continuation_tokens
@@ -139,7 +139,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         self.tools = [self._read_tool()]
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], _Response]) -> _Response:
-        turn = self._turn(request)
+        turn = self._model_turn(request)
         try:
             asked = next(turn)
             while True:
@@ -157,7 +157,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[_Response]]
     ) -> _Response:
-        turn = self._turn(request)
+        turn = self._model_turn(request)
         try:
             asked = next(turn)
             while True:
@@ -175,20 +175,20 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        return cast("ToolMessage | Command[Any]", self._capped(request, handler(request)))
+        return cast("ToolMessage | Command[Any]", self._cap_tool_result(request, handler(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        return cast("ToolMessage | Command[Any]", self._capped(request, await handler(request)))
+        return cast("ToolMessage | Command[Any]", self._cap_tool_result(request, await handler(request)))
 
-    def _turn(self, request: ModelRequest[Any]) -> _Calls:
-        """The calls that one call of the model becomes; it is sent the responses."""
-        response, unparsed = yield from self._answered(request, is_continuation=False)
+    def _model_turn(self, request: ModelRequest[Any]) -> _CallGenerator:
+        """Yields the request and its continuations, and receives the responses."""
+        response, unparsed = yield from self._call_model(request, is_continuation=False)
         is_native = unparsed is not None or response.structured_response is not None
         if isinstance(request.response_format, AutoStrategy) and is_native:
             request = request.override(response_format=ProviderStrategy(request.response_format.schema))
-        cut = _cut_part(response, request)
+        cut = _find_cut_part(response, request)
         if cut is None:
             return response
         usage = cut.message.usage_metadata
@@ -200,20 +200,20 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             step = next(steps)
             while not isinstance(step, Outcome):
-                # No correction is asked for.
+                # The pipeline requests no corrections.
                 asked = cast(Ask, step)
                 answer: Reply | AskFailed
                 try:
-                    continued, _ = yield from self._answered(self._continuation(cut, request, asked), is_continuation=True)
-                    message = _without_guessed_call(_message(continued))
+                    continued, _ = yield from self._call_model(self._continuation(cut, request, asked), is_continuation=True)
+                    message = _invalidate_guessed_call(_message(continued))
                     usage = add_usage(usage, message.usage_metadata)
-                    answer = _answer(cut, asked, message)
+                    answer = _to_reply(cut, asked, message)
                     added = [] if cut.call else message.tool_calls
                 except GraphBubbleUp:
                     raise
                 except Exception as error:
-                    # The recovery's exception has the received part.
-                    answer = ask_failed(error)
+                    # The exception of the recovery contains the received part.
+                    answer = convert_error(error)
                     refused = error if answer.kind == "final" else None
                 step = steps.send(answer)
         except ResumeExhausted as exhausted:
@@ -221,7 +221,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
                 raise refused from exhausted
             raise
         except (NotResumed, InvalidReply) as passed:
-            # Nothing is missing from it, or the provider ended it: it is not Endmark's to judge.
+            # The reply is not cut, or the provider ended it. Checking it is the task of LangChain.
             if isinstance(passed, NotResumed):
                 _message(response).response_metadata["endmark"] = {"outcome": "passed", "reason": passed.code}
             if cut.call is not None and len(cut.message.tool_calls) < len(_message(response).tool_calls):
@@ -235,23 +235,23 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
             if unparsed is not None:
                 raise unparsed
             return response
-        return _whole(cut, step, request, usage, added)
+        return _completed_response(cut, step, request, usage, added)
 
-    def _answered(
+    def _call_model(
         self, request: ModelRequest[Any], *, is_continuation: bool
     ) -> Generator[ModelRequest[Any], _Response, tuple[_Response, Exception | None]]:
-        """The response of one call, and the error if its structured output was not parsed: it can be completed."""
+        """Returns the response of one call. Also returns the error if its structured output could not be parsed, because it may be cut."""
         try:
-            return (yield from self._metered(request, is_continuation)), None
+            return (yield from self._call_metered(request, is_continuation)), None
         except Exception as error:
             if (message := _message_of(error)) is None:
                 raise
             return ModelResponse(result=[message]), error
 
-    def _continuation(self, cut: _Cut, request: ModelRequest[Any], asked: Ask) -> ModelRequest[Any]:
-        """The request for the rest. Tools are withheld, so that the answer is a text."""
+    def _continuation(self, cut: _CutPart, request: ModelRequest[Any], asked: Ask) -> ModelRequest[Any]:
+        """Returns the continuation request. It has no tools, so that the answer is text."""
         settings = {
-            name: max(value, self._continuation_tokens) if name in _LIMITS and isinstance(value, int) else value
+            name: max(value, self._continuation_tokens) if name in _LIMIT_NAMES and isinstance(value, int) else value
             for name, value in request.model_settings.items()
         }
         if asked.wanted != "rest":
@@ -262,21 +262,21 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = [*request.messages, *added]
         return request.override(messages=messages, tools=[], tool_choice=None, response_format=None, model_settings=settings)
 
-    def _metered(self, request: ModelRequest[Any], is_continuation: bool) -> _Calls:
-        """One call within the budget, if there is one."""
+    def _call_metered(self, request: ModelRequest[Any], is_continuation: bool) -> _CallGenerator:
+        """Makes one call within the budget, if there is one."""
         if self._meter is None:
             return (yield request)
         model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
         messages = [request.system_message, *request.messages] if request.system_message else list(request.messages)
         body = {"model": model, "messages": convert_to_openai_messages(messages)}
-        limits = [request.model_settings.get(name) or getattr(request.model, name, None) for name in _LIMITS]
+        limits = [request.model_settings.get(name) or getattr(request.model, name, None) for name in _LIMIT_NAMES]
         limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), self._assume_output_tokens)
         admitted = self._meter.before_call(
             model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit,
             is_continuation=is_continuation,
         )  # fmt: skip
         try:
-            response = yield self._closing(request, admitted) if admitted.is_closing else request
+            response = yield self._closing_request(request, admitted) if admitted.is_closing else request
         except BaseException as error:
             message = _message_of(error)
             if message is None:
@@ -300,50 +300,50 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         )  # fmt: skip
         self._meter.after_call(admitted, tokens)
 
-    def _closing(self, request: ModelRequest[Any], admitted: Admitted) -> ModelRequest[Any]:
-        settings = {name: value for name, value in request.model_settings.items() if name not in _LIMITS}
+    def _closing_request(self, request: ModelRequest[Any], admitted: Admitted) -> ModelRequest[Any]:
+        settings = {name: value for name, value in request.model_settings.items() if name not in _LIMIT_NAMES}
         settings["max_tokens"] = admitted.max_output_tokens
         messages = [*request.messages, HumanMessage(CLOSING)]
         return request.override(messages=messages, tools=[], tool_choice=None, model_settings=settings)
 
-    def _capped(self, request: ToolCallRequest, result: Any) -> Any:
-        return result if request.tool_call["name"] == READ_TOOL else self._capped_result(result)
+    def _cap_tool_result(self, request: ToolCallRequest, result: Any) -> Any:
+        return result if request.tool_call["name"] == READ_TOOL else self._cap_result(result)
 
-    def _capped_result(self, result: Any) -> Any:
-        """The result of a tool with all its messages capped, also those by which a `Command` changes the agent's state."""
-        # Checked by type, and read without one.
+    def _cap_result(self, result: Any) -> Any:
+        """Caps all messages of a tool's result, including those in the state update of a `Command`."""
+        # An untyped alias, because the generic type of `Command` is unknown.
         command = result
         update: Any = getattr(result, "update", None)
         named: Any = update
         if not isinstance(result, Command):
-            return self._capped_messages(result)
+            return self._cap_messages(result)
         if isinstance(update, dict):
-            return replace(command, update={name: self._capped_messages(value) for name, value in named.items()})
+            return replace(command, update={name: self._cap_messages(value) for name, value in named.items()})
         if isinstance(update, list):
-            # Pairs of a name and a value, or messages.
-            items: list[Any] = [(item[0], self._capped_messages(item[1])) if type(item) is tuple else self._capped_messages(item) for item in named]
+            # The items are messages, or pairs of a name and a value.
+            items: list[Any] = [(item[0], self._cap_messages(item[1])) if type(item) is tuple else self._cap_messages(item) for item in named]
             return replace(command, update=items)
         return command
 
-    def _capped_messages(self, value: Any) -> Any:
-        """A message or a list of messages, capped; any other value as it is."""
+    def _cap_messages(self, value: Any) -> Any:
+        """Caps a message or a list of messages. Returns any other value unchanged."""
         values = value
         if isinstance(value, list):
-            return [self._capped_messages(message) for message in values] if any(isinstance(one, ToolMessage) for one in values) else values
+            return [self._cap_messages(message) for message in values] if any(isinstance(one, ToolMessage) for one in values) else values
         if not isinstance(value, ToolMessage):
             return value
         content = cast(Any, value.content)
-        capped = self._results.shortened(content) if isinstance(content, str) else self._capped_blocks(content)
+        capped = self._results.shorten(content) if isinstance(content, str) else self._cap_blocks(content)
         return value.model_copy(update={"content": capped})
 
-    def _capped_blocks(self, blocks: list[Any]) -> list[Any]:
-        """The blocks within the limit: all that are not media become one text where they are above it."""
-        shown = [(block, None if _is_media(block) else _shown(block)) for block in blocks]
+    def _cap_blocks(self, blocks: list[Any]) -> list[Any]:
+        """Caps blocks: if they exceed the limit together, all except media are joined to one shortened text."""
+        shown = [(block, None if _is_media(block) else _block_text(block)) for block in blocks]
         texts = [text for _, text in shown if text is not None]
         if sum(map(len, texts)) <= self._results.max_chars:
             return blocks
         media = [block for block, text in shown if text is None]
-        return [{"type": "text", "text": self._results.shortened("\n".join(texts))}, *media]
+        return [{"type": "text", "text": self._results.shorten("\n".join(texts))}, *media]
 
     def _read_tool(self) -> BaseTool:
         tool = read_tool()
@@ -364,7 +364,7 @@ def _message(response: _Response) -> AIMessage:
 
 
 def _message_of(error: BaseException) -> AIMessage | None:
-    """The reply that an error about a structured output carries: LangChain's own error, or that of OpenAI's library for a reply that
+    """Returns the reply that an error about a structured output contains: an error of LangChain, or of OpenAI's library for a reply that
     reached its limit."""
     if isinstance(error, StructuredOutputValidationError):
         return error.ai_message
@@ -389,7 +389,7 @@ def _type(block: Any) -> str:
 
 
 def _text(block: Any) -> str | None:
-    """The text of a block that is one."""
+    """Returns the text of a text block, or None for other blocks."""
     if isinstance(block, str):
         return block
     return str(cast("dict[str, Any]", block).get("text", "")) if _type(block) == "text" else None
@@ -398,29 +398,29 @@ def _text(block: Any) -> str | None:
 def _is_media(block: Any) -> bool:
     source: Any = cast("dict[str, Any]", block).get("source") if isinstance(block, dict) else None
     is_text = isinstance(source, dict) and cast("dict[str, Any]", source).get("type") == "text"
-    return _type(block) in _MEDIA and not is_text
+    return _type(block) in _MEDIA_TYPES and not is_text
 
 
-def _shown(block: Any) -> str:
-    """A block of a tool's result as text."""
+def _block_text(block: Any) -> str:
+    """Returns a block of a tool's result as text."""
     return text if (text := _text(block)) is not None else dumps(block, "a block of a tool's result")
 
 
 def _stop(message: AIMessage) -> str | None:
-    """Why the model stopped, in its provider's word."""
+    """Returns the provider's stop reason."""
     reported = cast("dict[str, Any]", message.response_metadata)
     details: dict[str, Any] = reported.get("incomplete_details") or {}
-    # The status of a response is the least precise.
-    names = [name for name in _NORMAL if name not in ("status", "incomplete_details")]
+    # The status of a response is the least precise field, so it comes last.
+    names = [name for name in _NORMAL_ENDS if name not in ("status", "incomplete_details")]
     words = [*(reported.get(name) for name in names), details.get("reason"), reported.get("status")]
     stop: Any = next((word for word in words if word), None)
     return str(stop) if stop else None
 
 
-def _without_guessed_call(message: AIMessage) -> AIMessage:
-    """The message with its last tool call as an invalid one, unless its arguments are certain to be whole.
+def _invalidate_guessed_call(message: AIMessage) -> AIMessage:
+    """Marks the last tool call of a message as invalid, unless its arguments are certainly complete.
 
-    LangChain closes the JSON of streamed arguments where they are cut, and does not mark them.
+    LangChain closes the JSON of cut arguments in streams without marking them as cut.
     """
     if message.invalid_tool_calls or not message.tool_calls:
         return message
@@ -436,7 +436,7 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
         except ValueError:
             pass
     elif reached:
-        args = _opened(last["args"])
+        args = _without_closers(last["args"])
     else:
         return message
     invalid = invalid_tool_call(name=last["name"], args=args, id=last["id"], error=None)
@@ -445,8 +445,8 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
     )
 
 
-def _opened(args: dict[str, Any]) -> str:
-    """The arguments as JSON without its closing characters, since the last value may go on. Without arguments, the empty text."""
+def _without_closers(args: dict[str, Any]) -> str:
+    """Writes arguments as JSON without the closing characters, because the last value may continue. Returns '' without arguments."""
     value: Any = args
     closing = 0
     while value and isinstance(value, (dict, list)):
@@ -457,23 +457,23 @@ def _opened(args: dict[str, Any]) -> str:
     return json.dumps(args, ensure_ascii=False)[:-closing] if args else ""
 
 
-def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
-    message = _without_guessed_call(_message(response))
+def _find_cut_part(response: _Response, request: ModelRequest[Any]) -> _CutPart | None:
+    message = _invalidate_guessed_call(_message(response))
     stop, content = _stop(message), _Content(message)
     if message.invalid_tool_calls:
         # Only the last call of a reply can be cut.
         call = cast("dict[str, Any]", message.invalid_tool_calls[-1])
-        return _Cut(message, Reply(call["args"] or "", stop or "length", reasoned=not call["args"]), "json", call, content)
+        return _CutPart(message, Reply(call["args"] or "", stop or "length", reasoned=not call["args"]), "json", call, content)
     if message.tool_calls or stop is None:
         return None
     output = message.usage_metadata["output_tokens"] if message.usage_metadata else None
     is_json = isinstance(request.response_format, ProviderStrategy)
     reply = Reply(content.text, stop, output_tokens=output, reasoned=not content.text)
-    return _Cut(message, reply, "json" if is_json else None, None, content)
+    return _CutPart(message, reply, "json" if is_json else None, None, content)
 
 
-def _answer(cut: _Cut, asked: Ask, message: AIMessage) -> Reply:
-    """What a continuation brought; of a reply that was generated again, its last call."""
+def _to_reply(cut: _CutPart, asked: Ask, message: AIMessage) -> Reply:
+    """Returns the text of a continuation. In a repeated reply, that is the arguments of the last call."""
     text = str(message.text)
     calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
     if cut.call is None:
@@ -496,18 +496,18 @@ def _answer(cut: _Cut, asked: Ask, message: AIMessage) -> Reply:
 
 
 def _output_tool(strategy: Any, name: str | None) -> OutputToolBinding[Any] | None:
-    """The tool by which the model gives its structured output, if this is its name."""
+    """Returns the tool for the structured output, if it has this name."""
     tools: Any = ToolStrategy(cast(Any, strategy).schema) if isinstance(strategy, AutoStrategy) else strategy
     specs: list[Any] = tools.schema_specs if isinstance(tools, ToolStrategy) else []
     binding: Any = OutputToolBinding
     return next((binding.from_schema_spec(spec) for spec in specs if spec.name == name), None)
 
 
-def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
-    """The reply with the whole text or call, a normal stop reason, the usage of all calls, and the tool calls of the last answer."""
+def _completed_response(cut: _CutPart, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
+    """Returns the reply with the whole text or call, a normal stop reason, the usage of all calls, and the last answer's tool calls."""
     metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
-    metadata |= {name: normal for name, normal in _NORMAL.items() if name in metadata}
-    metadata["endmark"] = disclosed(outcome)
+    metadata |= {name: normal for name, normal in _NORMAL_ENDS.items() if name in metadata}
+    metadata["endmark"] = disclosure(outcome)
     changed: dict[str, Any] = {"response_metadata": metadata, "usage_metadata": usage}
     if cut.call is None:
         changed |= {"content": cut.content.whole(outcome.text), "tool_calls": [*cut.message.tool_calls, *added]}
@@ -520,7 +520,7 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, 
     message = cut.message.model_copy(update=changed)
     structured: Any = None
     if cut.call is not None and (binding := _output_tool(request.response_format, cut.call["name"])):
-        # LangChain reads the structured output before the call is whole. It ends the agent here, so that the call needs its result.
+        # LangChain parsed the structured output before the call was complete, so parse it here. The call needs a result to end the agent.
         try:
             structured = binding.parse(outcome.json())
         except Exception as error:

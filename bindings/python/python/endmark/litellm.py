@@ -1,11 +1,11 @@
-"""LiteLLM: `completion` and `acompletion` whose replies and tool calls come out whole or raise, within a budget.
+"""LiteLLM: `completion` and `acompletion` that return complete replies and tool calls or raise, within a budget.
 
     from endmark.litellm import EndmarkLiteLLM
     llm = EndmarkLiteLLM()
     response = llm.completion("openai/gpt-5", messages, tools=[*tools, llm.read_tool()])
     messages += [llm.tool_message(call, run(call)) for call in response.choices[0].message.tool_calls]
 
-LiteLLM has no loop over tools, so `tool_message` caps their results, and answers calls of `endmark_read` itself. Needs
+LiteLLM does not run tools, so `tool_message` caps their results, and answers calls of `endmark_read` itself. Needs
 `pip install "endmark[litellm]"`.
 """
 
@@ -20,21 +20,21 @@ from pydantic import BaseModel
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import InvalidInput, NotResumed
-from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, Received, Recovered, Results, recover, recover_async
+from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, ReceivedReply, RecoveredReply, ToolResults, recover, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkLiteLLM"]
 
-_LIMITS = ("max_tokens", "max_completion_tokens")
-_TOOLS = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+_TOOL_OPTIONS = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
 
 
 class EndmarkLiteLLM:
-    """LiteLLM's functions, with cut replies resumed and every call metered.
+    """LiteLLM's functions with recovery of cut replies and a budget for all calls.
 
-    The arguments are those of LiteLLM, and so are the answers. A reply that stays cut raises `ResumeExhausted`. `meter` is a budget: the
-    call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`. `window_tokens` is the size
-    of the history above which its older part is condensed; 0 is never. `functions` are a router's, instead of LiteLLM's own.
+    Arguments and return values are those of LiteLLM. A reply that stays cut raises `ResumeExhausted`. `meter` is a budget: the first call
+    that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`. `window_tokens` is the size of
+    the history above which its older part is condensed; 0 means never. `functions` may be a router, which replaces the module `litellm`.
     """
 
     def __init__(
@@ -56,39 +56,39 @@ class EndmarkLiteLLM:
         self.task_id = task_id
         self._window_tokens = window_tokens
         self._continuation_tokens = continuation_tokens
-        self._results = Results(max_result_chars, outputs)
+        self._results = ToolResults(max_result_chars, outputs)
         self._budget = Budget(meter, assume_output_tokens)
         self._functions = functions
 
     def completion(self, model: str, messages: list[Any], *, stream: bool = False, **options: Any) -> Any:
-        """`litellm.completion`. With `stream`, the rest of a cut reply comes as further chunks."""
+        """Calls `litellm.completion`. With `stream`, further chunks contain the rest of a cut reply."""
         request = self._request(model, messages, options)
         if stream:
             return self._stream(request)
         first = self._call(request, is_continuation=False)
-        recovered = self._recovered(request, first)
-        return first.raw if recovered is None else _whole(first.raw, recovered)
+        recovered = self._recover(request, first)
+        return first.raw if recovered is None else _completed_response(first.raw, recovered)
 
     async def acompletion(self, model: str, messages: list[Any], *, stream: bool = False, **options: Any) -> Any:
-        """`litellm.acompletion`. With `stream`, the rest of a cut reply comes as further chunks."""
+        """Calls `litellm.acompletion`. With `stream`, further chunks contain the rest of a cut reply."""
         request = self._request(model, messages, options)
         if stream:
             return self._astream(request)
         first = await self._acall(request, is_continuation=False)
-        recovered = await self._arecovered(request, first)
-        return first.raw if recovered is None else _whole(first.raw, recovered)
+        recovered = await self._arecover(request, first)
+        return first.raw if recovered is None else _completed_response(first.raw, recovered)
 
     def read_tool(self) -> dict[str, Any]:
-        """The tool `endmark_read`, by which the model reads what was left out of a result."""
+        """Returns the tool `endmark_read`, with which the model reads omitted parts of a result."""
         tool = read_tool()
         return {"type": "function", "function": {"name": tool["name"], "description": tool["description"], "parameters": tool["schema"]}}
 
     def tool_message(self, call: Any, result: Any = None) -> dict[str, Any]:
-        """The message with the result of a tool call, within its limit. A call of `endmark_read` needs no `result`."""
+        """Returns the message with the capped result of a tool call. A call of `endmark_read` needs no `result`."""
         if call.function.name == READ_TOOL:
             content = self._results.read(call.function.arguments or "")
         else:
-            short = self._results.shortened_value(result)
+            short = self._results.shorten_value(result)
             content = short if isinstance(short, str) else json.dumps(short, ensure_ascii=False, default=str)
         return {"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": content}
 
@@ -103,48 +103,48 @@ class EndmarkLiteLLM:
             messages = found.request["messages"] if found.is_compacted else messages
         return {**options, "model": model, "messages": messages}
 
-    def _call(self, request: dict[str, Any], *, is_continuation: bool) -> Received:
-        admitted, asked = self._admitted(request, is_continuation=is_continuation)
+    def _call(self, request: dict[str, Any], *, is_continuation: bool) -> ReceivedReply:
+        admitted, asked = self._admit(request, is_continuation=is_continuation)
         try:
             response = self._functions.completion(**asked)
         except BaseException:
             self._budget.settle(admitted, None)
             raise
-        return self._settled(admitted, response)
+        return self._settle(admitted, response)
 
-    async def _acall(self, request: dict[str, Any], *, is_continuation: bool) -> Received:
-        admitted, asked = self._admitted(request, is_continuation=is_continuation)
+    async def _acall(self, request: dict[str, Any], *, is_continuation: bool) -> ReceivedReply:
+        admitted, asked = self._admit(request, is_continuation=is_continuation)
         try:
             response = await self._functions.acompletion(**asked)
         except BaseException:
             self._budget.settle(admitted, None)
             raise
-        return self._settled(admitted, response)
+        return self._settle(admitted, response)
 
-    def _recovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
-        def ask(asked: Continuation) -> Received:
-            return self._call(self._continued(request, asked), is_continuation=True)
+    def _recover(self, request: dict[str, Any], first: ReceivedReply, *, is_sent: bool = False) -> RecoveredReply | None:
+        def ask(asked: Continuation) -> ReceivedReply:
+            return self._call(self._continuation_request(request, asked), is_continuation=True)
 
         try:
-            return recover(first, ask, self, is_sent=is_sent, **_how(request))
+            return recover(first, ask, self, is_sent=is_sent, **_recovery_options(request))
         except NotResumed:
             if _is_refusal(first):
                 return None
             raise
 
-    async def _arecovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
-        async def ask(asked: Continuation) -> Received:
-            return await self._acall(self._continued(request, asked), is_continuation=True)
+    async def _arecover(self, request: dict[str, Any], first: ReceivedReply, *, is_sent: bool = False) -> RecoveredReply | None:
+        async def ask(asked: Continuation) -> ReceivedReply:
+            return await self._acall(self._continuation_request(request, asked), is_continuation=True)
 
         try:
-            return await recover_async(first, ask, self, is_sent=is_sent, **_how(request))
+            return await recover_async(first, ask, self, is_sent=is_sent, **_recovery_options(request))
         except NotResumed:
             if _is_refusal(first):
                 return None
             raise
 
     def _stream(self, request: dict[str, Any]) -> Iterator[Any]:
-        admitted, asked = self._admitted(request, is_continuation=False)
+        admitted, asked = self._admit(request, is_continuation=False)
         read = _StreamReader()
         try:
             stream = self._functions.completion(**asked, stream=True)
@@ -153,10 +153,10 @@ class EndmarkLiteLLM:
         finally:
             self._settle_stream(admitted, read)
         first = read.received(stream, request)
-        yield from read.ending(first, self._recovered(request, first, is_sent=True))
+        yield from read.ending(first, self._recover(request, first, is_sent=True))
 
     async def _astream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
-        admitted, asked = self._admitted(request, is_continuation=False)
+        admitted, asked = self._admit(request, is_continuation=False)
         read = _StreamReader()
         try:
             stream = await self._functions.acompletion(**asked, stream=True)
@@ -166,37 +166,37 @@ class EndmarkLiteLLM:
         finally:
             self._settle_stream(admitted, read)
         first = read.received(stream, request)
-        for chunk in read.ending(first, await self._arecovered(request, first, is_sent=True)):
+        for chunk in read.ending(first, await self._arecover(request, first, is_sent=True)):
             yield chunk
 
-    def _continued(self, request: dict[str, Any], asked: Continuation) -> dict[str, Any]:
-        """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
+    def _continuation_request(self, request: dict[str, Any], asked: Continuation) -> dict[str, Any]:
+        """Returns the continuation request. It has no tools and no schema, so that the answer continues the text."""
         least = self._continuation_tokens
-        limits = {name: max(request[name], least) for name in _LIMITS if request.get(name)}
-        # Usage of a stream comes only if it is asked for; a continuation is not a stream.
-        withheld = ("stream_options", *(("response_format", *_TOOLS) if asked.is_rest else ()))
+        limits = {name: max(request[name], least) for name in _LIMIT_NAMES if request.get(name)}
+        # A continuation is not a stream.
+        withheld = ("stream_options", *(("response_format", *_TOOL_OPTIONS) if asked.is_rest else ()))
         request = {name: value for name, value in {**request, **limits}.items() if name not in withheld}
         if asked.is_rest:
             added = [{"role": "assistant", "content": asked.shown_text}, {"role": "user", "content": asked.prompt}]
             request["messages"] = [*request["messages"], *added]
         return request
 
-    def _admitted(self, request: dict[str, Any], *, is_continuation: bool) -> tuple[Admitted | None, dict[str, Any]]:
-        """The call within the budget, if there is one, and the request to make."""
-        limit = next((request[name] for name in _LIMITS if request.get(name)), None)
+    def _admit(self, request: dict[str, Any], *, is_continuation: bool) -> tuple[Admitted | None, dict[str, Any]]:
+        """Holds the call in the budget, if there is one. Also returns the request to make."""
+        limit = next((request[name] for name in _LIMIT_NAMES if request.get(name)), None)
         body = [request["messages"], request.get("tools")]
         admitted = self._budget.admit(str(request["model"]).rpartition("/")[2], body, limit, is_continuation=is_continuation)
         if admitted is None or not admitted.is_closing:
             return admitted, request
-        closing = {name: value for name, value in request.items() if name not in (*_TOOLS, *_LIMITS)}
-        limit_name = next((name for name in _LIMITS if request.get(name)), "max_tokens")
+        closing = {name: value for name, value in request.items() if name not in (*_TOOL_OPTIONS, *_LIMIT_NAMES)}
+        limit_name = next((name for name in _LIMIT_NAMES if request.get(name)), "max_tokens")
         closing[limit_name] = admitted.max_output_tokens
         closing["messages"] = [*request["messages"], {"role": "user", "content": CLOSING}]
         return admitted, closing
 
-    def _settled(self, admitted: Admitted | None, response: Any) -> Received:
-        received = _received(response)
-        self._budget.settle(admitted, _tokens(getattr(response, "usage", None)), received.written())
+    def _settle(self, admitted: Admitted | None, response: Any) -> ReceivedReply:
+        received = _to_received_reply(response)
+        self._budget.settle(admitted, _tokens(getattr(response, "usage", None)), received.written_text())
         return received
 
     def _settle_stream(self, admitted: Admitted | None, read: _StreamReader) -> None:
@@ -204,7 +204,7 @@ class EndmarkLiteLLM:
 
 
 class _StreamReader:
-    """Passes the chunks of a stream on, except those that end it."""
+    """Passes on the chunks of a stream, except those that end it."""
 
     def __init__(self) -> None:
         self.chunks: list[Any] = []
@@ -224,20 +224,20 @@ class _StreamReader:
             return []
         return [chunk]
 
-    def received(self, stream: Any, request: dict[str, Any]) -> Received:
+    def received(self, stream: Any, request: dict[str, Any]) -> ReceivedReply:
         if not self.chunks:
-            return Received("", (), None, None, litellm.ModelResponse(choices=[]))
+            return ReceivedReply("", (), None, None, litellm.ModelResponse(choices=[]))
         built = cast(Any, litellm).stream_chunk_builder(self.chunks, messages=request["messages"])
-        received = _received(built)
-        # LiteLLM itself writes `stop` where the provider gave no reason.
+        received = _to_received_reply(built)
+        # LiteLLM writes `stop` if the provider sent no stop reason.
         stop: Any = getattr(stream, "received_finish_reason", received.stop)
-        return Received(received.text, received.calls, stop, received.output_tokens, built)
+        return ReceivedReply(received.text, received.calls, stop, received.output_tokens, built)
 
-    def ending(self, first: Received, recovered: Recovered | None) -> list[Any]:
-        """The chunks that follow: the rest of a cut reply, and the end with the usage of all calls."""
+    def ending(self, first: ReceivedReply, recovered: RecoveredReply | None) -> list[Any]:
+        """Returns the last chunks: the rest of a cut reply, and the end with the usage of all calls."""
         if recovered is None or not self.chunks:
             return self._ends
-        whole = _whole(first.raw, recovered)
+        whole = _completed_response(first.raw, recovered)
         message = whole.choices[0].message
         delta: dict[str, Any] = {}
         if recovered.args is not None:
@@ -258,7 +258,7 @@ class _StreamReader:
         return added
 
 
-def _how(request: dict[str, Any]) -> dict[str, Any]:
+def _recovery_options(request: dict[str, Any]) -> dict[str, Any]:
     wanted = request.get("response_format")
     is_json = wanted is not None and not (isinstance(wanted, dict) and cast("dict[str, Any]", wanted).get("type") == "text")
     messages: list[Any] = request["messages"]
@@ -266,24 +266,24 @@ def _how(request: dict[str, Any]) -> dict[str, Any]:
     return {"is_json": is_json, "turn_number": turns + 1}
 
 
-def _is_refusal(first: Received) -> bool:
-    """Whether the reply itself shows its reader that it was refused. A call with cut arguments does not."""
+def _is_refusal(first: ReceivedReply) -> bool:
+    """Whether the reply itself shows the caller that it was refused. A call with cut arguments does not."""
     return first.stop is not None and first.raw.choices[0].finish_reason == "content_filter" and not first.calls
 
 
-def _received(response: Any) -> Received:
+def _to_received_reply(response: Any) -> ReceivedReply:
     choice = response.choices[0]
     made: list[Any] = choice.message.tool_calls or []
     calls = tuple(Call(call.function.name or "", call.function.arguments or "") for call in made)
-    # LiteLLM maps words that it does not know to `stop`, and keeps the provider's own.
+    # LiteLLM maps unknown stop reasons to `stop`, and keeps the provider's own one here.
     kept: dict[str, Any] = getattr(choice, "provider_specific_fields", None) or {}
     own: Any = kept.get("native_finish_reason")
     usage = getattr(response, "usage", None)
-    return Received(choice.message.content or "", calls, own or choice.finish_reason, usage.completion_tokens if usage else None, response)
+    return ReceivedReply(choice.message.content or "", calls, own or choice.finish_reason, usage.completion_tokens if usage else None, response)
 
 
-def _whole(response: Any, recovered: Recovered) -> Any:
-    """The reply with the whole text or call, a normal finish reason, and the usage of all calls. Its other fields stay."""
+def _completed_response(response: Any, recovered: RecoveredReply) -> Any:
+    """Returns the reply with the whole text or call, a normal finish reason, and the usage of all calls."""
     whole = response.model_copy(deep=True)
     choice = whole.choices[0]
     if recovered.args is not None:
@@ -295,22 +295,22 @@ def _whole(response: Any, recovered: Recovered) -> Any:
             choice.message.tool_calls = added
     choice.finish_reason = "tool_calls" if choice.message.tool_calls else "stop"
     kept: dict[str, Any] = getattr(choice, "provider_specific_fields", None) or {}
-    choice.provider_specific_fields = {**kept, "native_finish_reason": None, "endmark": recovered.disclosed()}
+    choice.provider_specific_fields = {**kept, "native_finish_reason": None, "endmark": recovered.disclosure()}
     usages = [getattr(received, "usage", None) for received in [response, *(answer.raw for answer in recovered.answers)]]
     known: list[Any] = [usage.model_dump() for usage in usages if usage is not None]
     if known:
-        whole.usage = litellm.Usage(**_summed(known))
+        whole.usage = litellm.Usage(**_sum_usages(known))
     return whole
 
 
-def _summed(usages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sums of all numbers, also of nested ones."""
+def _sum_usages(usages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Adds up all numbers of the usages, including nested ones."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(name for usage in usages for name in usage):
         values = [usage[name] for usage in usages if usage.get(name) is not None]
         nested = [cast("dict[str, Any]", value) for value in values if isinstance(value, dict)]
         numbers = [value for value in values if isinstance(value, (int, float))]
-        found[name] = _summed(nested) if nested else sum(numbers) if numbers else values[0] if values else None
+        found[name] = _sum_usages(nested) if nested else sum(numbers) if numbers else values[0] if values else None
     return found
 
 

@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: replies and tool calls come out whole or raise, and tool results are capped with a way to read on.
+"""OpenAI Agents SDK: returns complete replies and tool calls or raises, and caps tool results.
 
     from endmark.openai_agents import EndmarkProvider, EndmarkResults, window
     results = EndmarkResults()
@@ -56,17 +56,17 @@ from openai.types.responses.response_prompt_param import ResponsePromptParam
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import NotResumed
-from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, is_cut_stop, recover_async
+from ._frameworks import CLOSING, Budget, Call, Continuation, ReceivedReply, RecoveredReply, ToolResults, is_cut_stop, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkProvider", "EndmarkResults", "window"]
 
 
 class EndmarkProvider(ModelProvider):
-    """Models of an OpenAI client whose cut replies are resumed, and whose calls are metered.
+    """Provides models of an OpenAI client, with recovery of cut replies and a budget for all calls.
 
-    `meter` is a budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`.
-    A reply that stays cut raises `ResumeExhausted`; its calls of tools are then not made.
+    `meter` is a budget: the first call that no longer fits is made without tools and asks for a summary, and later ones raise
+    `NotAdmitted`. A reply that stays cut raises `ResumeExhausted`, and its tool calls are not executed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class EndmarkProvider(ModelProvider):
         log: Log | None = None,
         task_id: str = "",
     ) -> None:
-        self._models = OpenAIProvider(openai_client=_recording(client or AsyncOpenAI()), use_responses=use_responses)
+        self._models = OpenAIProvider(openai_client=_recording_client(client or AsyncOpenAI()), use_responses=use_responses)
         self.max_attempts = max_attempts
         self.continuation_tokens = continuation_tokens
         self.log = log
@@ -96,18 +96,18 @@ class EndmarkProvider(ModelProvider):
 
 
 class EndmarkResults:
-    """Caps the results of function tools. The model reads what was left out with the tool `endmark_read`.
+    """Caps the results of function tools. The model reads omitted parts with the tool `endmark_read`.
 
     `outputs` keeps the full values, by default in memory; `Outputs("results.db")` shares them between processes. `guardrail` caps the
     tools of an MCP server: `MCPServerStdio(…, tool_output_guardrails=[results.guardrail])`.
     """
 
     def __init__(self, *, max_result_chars: int = 20_000, outputs: Outputs | None = None) -> None:
-        self._results = Results(max_result_chars, outputs)
+        self._results = ToolResults(max_result_chars, outputs)
         self.guardrail: ToolOutputGuardrail[Any] = ToolOutputGuardrail(self._cap, name="endmark")
 
     def capped(self, tools: list[Tool]) -> list[Tool]:
-        """The tools with capped results, and `endmark_read`. Hosted tools stay as they are: their results are not local."""
+        """Returns the tools with capped results, and `endmark_read`. Hosted tools are unchanged, because their results are not local."""
         made: list[Tool] = []
         for tool in tools:
             if isinstance(tool, FunctionTool):
@@ -124,14 +124,14 @@ class EndmarkResults:
         return FunctionTool(tool["name"], tool["description"], tool["schema"], endmark_read, strict_json_schema=False)
 
     async def _cap(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
-        capped = self._results.shortened_value(data.output)
+        capped = self._results.shorten_value(data.output)
         if capped is data.output or capped == data.output:
             return ToolGuardrailFunctionOutput.allow()
         return ToolGuardrailFunctionOutput.reject_content(capped)
 
 
 def window(tokens: int) -> Callable[[CallModelData[Any]], ModelInputData]:
-    """A `call_model_input_filter` that condenses the older part of a conversation above this size."""
+    """Returns a `call_model_input_filter` that condenses the older part of a conversation above this size."""
 
     def condensed(data: CallModelData[Any]) -> ModelInputData:
         request = {"input": data.model_data.input, "instructions": data.model_data.instructions or ""}
@@ -144,24 +144,24 @@ def window(tokens: int) -> Callable[[CallModelData[Any]], ModelInputData]:
 
 
 @dataclass
-class _Seen:
-    """What the SDK does not pass on of a reply: its stop reason, and its parts if it is cut."""
+class _RecordedReply:
+    """The parts of a reply that the SDK does not pass on: its stop reason, and the response if it is cut."""
 
     is_chat: bool = False
     stop: str | None = None
     response: Response | None = None
 
 
-_SEEN: ContextVar[_Seen | None] = ContextVar("endmark_seen", default=None)
+_CURRENT_REPLY: ContextVar[_RecordedReply | None] = ContextVar("endmark_seen", default=None)
 
 
-def _recording(client: AsyncOpenAI) -> AsyncOpenAI:
-    """A copy of the client that notes what each call answers."""
+def _recording_client(client: AsyncOpenAI) -> AsyncOpenAI:
+    """Returns a copy of the client that records the answer of each call."""
     kind: Any = type(client)
 
     async def post(self: Any, path: str, **options: Any) -> Any:
         answer: Any = await kind.post(self, path, **options)
-        seen = _SEEN.get()
+        seen = _CURRENT_REPLY.get()
         if seen is None:
             return answer
         if isinstance(answer, ChatCompletion):
@@ -180,9 +180,9 @@ def _recording(client: AsyncOpenAI) -> AsyncOpenAI:
 
 
 class _RecordedStream:
-    def __init__(self, stream: AsyncStream[Any], seen: _Seen) -> None:
+    def __init__(self, stream: AsyncStream[Any], seen: _RecordedReply) -> None:
         self._stream = stream
-        self._seen = seen
+        self._recorded = seen
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -190,7 +190,7 @@ class _RecordedStream:
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for chunk in self._stream:
             for choice in chunk.choices[:1]:
-                self._seen.stop = choice.finish_reason or self._seen.stop
+                self._recorded.stop = choice.finish_reason or self._recorded.stop
             yield chunk
 
 
@@ -213,8 +213,8 @@ class _Request:
     def items(self) -> list[TResponseInputItem]:
         return [{"role": "user", "content": self.input}] if isinstance(self.input, str) else list(self.input)
 
-    def continued(self, asked: Continuation, least: int) -> _Request:
-        """The request for the rest. Tools and the output's schema are withheld, so that the answer is the rest of a text."""
+    def continuation(self, asked: Continuation, least: int) -> _Request:
+        """Returns the continuation request. It has no tools and no schema, so that the answer continues the text."""
         limit = self.model_settings.max_tokens
         settings = replace(self.model_settings, max_tokens=max(limit, least) if limit else limit)
         if not asked.is_rest:
@@ -259,9 +259,9 @@ class _Model(Model):
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, previous_response_id,
             conversation_id, prompt,
         )  # fmt: skip
-        received = await self._metered(request, is_continuation=False)
-        recovered = await self._recovered(request, received, is_sent=False)
-        return cast(ModelResponse, received.raw) if recovered is None else _whole(received.raw, recovered)
+        received = await self._call_metered(request, is_continuation=False)
+        recovered = await self._recover(request, received, is_sent=False)
+        return cast(ModelResponse, received.raw) if recovered is None else _completed_response(received.raw, recovered)
 
     async def stream_response(
         self,
@@ -281,13 +281,13 @@ class _Model(Model):
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, previous_response_id,
             conversation_id, prompt,
         )  # fmt: skip
-        admitted, asked = self._admitted(request, is_continuation=False)
-        seen = _Seen()
-        # The events that end an item, which are not true of a cut one.
+        admitted, asked = self._admit(request, is_continuation=False)
+        seen = _RecordedReply()
+        # The events that end an item. They are held back, because a cut item continues.
         ends: list[Any] = []
         terminal: Response | None = None
         number = 0
-        # What arrived of a stream that breaks off.
+        # The received text, in case the stream breaks off.
         arrived: list[str] = []
         try:
             async for event in _events(self._inner, asked, seen):
@@ -312,15 +312,15 @@ class _Model(Model):
                 yield end
             return
         usage = _usage(terminal.usage)
-        received = _received(ModelResponse(terminal.output, usage, terminal.id), seen.stop if seen.is_chat else _stop(terminal))
-        recovered = await self._recovered(request, received, is_sent=True)
+        received = _to_received_reply(ModelResponse(terminal.output, usage, terminal.id), seen.stop if seen.is_chat else _stop(terminal))
+        recovered = await self._recover(request, received, is_sent=True)
         if recovered is None:
             for end in ends:
                 yield end
             yield ResponseCompletedEvent(type="response.completed", response=terminal, sequence_number=number)
             return
-        whole = _whole(received.raw, recovered)
-        for event in _rest(terminal.output, whole.output, ends, number):
+        whole = _completed_response(received.raw, recovered)
+        for event in _rest_events(terminal.output, whole.output, ends, number):
             number = event.sequence_number + 1
             yield event
         done = terminal.model_copy(
@@ -329,35 +329,35 @@ class _Model(Model):
         )  # fmt: skip
         yield ResponseCompletedEvent(type="response.completed", response=done, sequence_number=number)
 
-    async def _recovered(self, request: _Request, received: Received, *, is_sent: bool) -> Recovered | None:
+    async def _recover(self, request: _Request, received: ReceivedReply, *, is_sent: bool) -> RecoveredReply | None:
         response: ModelResponse = received.raw
         last = response.output[-1] if response.output else None
         if is_cut_stop(received.stop) and not isinstance(last, (ResponseOutputMessage, ResponseFunctionToolCall, ResponseReasoningItem, type(None))):
             raise ModelBehaviorError(f"The reply reached its limit of tokens in an item `{last.type}`, which cannot be continued.")
 
-        async def ask(asked: Continuation) -> Received:
-            return await self._metered(request.continued(asked, self._provider.continuation_tokens), is_continuation=True)
+        async def ask(asked: Continuation) -> ReceivedReply:
+            return await self._call_metered(request.continuation(asked, self._provider.continuation_tokens), is_continuation=True)
 
-        # Text before other items cannot change either.
+        # Text before other items cannot be changed.
         is_sent = is_sent or sum(isinstance(part, ResponseOutputText) for part in _parts(response.output)) > 1
         is_json = request.output_schema is not None and not request.output_schema.is_plain_text()
         turn = sum(cast("dict[str, Any]", item).get("role") == "assistant" for item in request.items()) + 1
         try:
             return await recover_async(received, ask, self._provider, is_json=is_json, turn_number=turn, is_sent=is_sent)
         except NotResumed:
-            # The SDK has a handler for refusals.
+            # The SDK handles refusals itself.
             if any(isinstance(part, ResponseOutputRefusal) for part in _parts(response.output)) and not received.calls:
                 return None
             raise
 
-    async def _metered(self, request: _Request, *, is_continuation: bool) -> Received:
-        admitted, asked = self._admitted(request, is_continuation=is_continuation)
-        seen = _Seen()
-        token = _SEEN.set(seen)
+    async def _call_metered(self, request: _Request, *, is_continuation: bool) -> ReceivedReply:
+        admitted, asked = self._admit(request, is_continuation=is_continuation)
+        seen = _RecordedReply()
+        token = _CURRENT_REPLY.set(seen)
         try:
             response = await self._inner.get_response(**asked.arguments())
         except ModelBehaviorError:
-            # The SDK refuses what is cut, and does not pass on what arrived.
+            # The SDK rejects a cut reply without passing on the received part.
             cut = seen.response
             if cut is not None and cut.status == "incomplete":
                 response = ModelResponse(cut.output, _usage(cut.usage), cut.id)
@@ -370,15 +370,15 @@ class _Model(Model):
             self._provider.budget.settle(admitted, None)
             raise
         finally:
-            _SEEN.reset(token)
-        # Of a transport without an answer to note, the SDK itself refuses what is not completed.
+            _CURRENT_REPLY.reset(token)
+        # If the transport recorded no answer, the SDK itself rejects incomplete replies.
         stop = seen.stop if seen.is_chat else _stop(seen.response) if seen.response is not None else "completed"
-        received = _received(response, stop)
-        self._provider.budget.settle(admitted, _tokens(response.usage) if response.usage.total_tokens else None, received.written())
+        received = _to_received_reply(response, stop)
+        self._provider.budget.settle(admitted, _tokens(response.usage) if response.usage.total_tokens else None, received.written_text())
         return received
 
-    def _admitted(self, request: _Request, *, is_continuation: bool) -> tuple[Admitted | None, _Request]:
-        """The call within the budget, if there is one, and the request to make."""
+    def _admit(self, request: _Request, *, is_continuation: bool) -> tuple[Admitted | None, _Request]:
+        """Holds the call in the budget, if there is one. Also returns the request to make."""
         tools = [[tool.name, getattr(tool, "description", ""), getattr(tool, "params_json_schema", None)] for tool in request.tools]
         body = [request.system_instructions, request.items(), tools]
         limit = request.model_settings.max_tokens
@@ -386,12 +386,12 @@ class _Model(Model):
         return admitted, request.closing(admitted) if admitted is not None and admitted.is_closing else request
 
 
-async def _events(inner: Model, request: _Request, seen: _Seen) -> AsyncIterator[Any]:
-    """The events of a stream. A cut reply ends with its event `response.incomplete`, and not with the error that follows it."""
+async def _events(inner: Model, request: _Request, seen: _RecordedReply) -> AsyncIterator[Any]:
+    """Yields the events of a stream. A cut reply ends with `response.incomplete`, and not with the error of the SDK that follows."""
     stream = cast(Any, inner.stream_response(**request.arguments()))
     try:
         while True:
-            token = _SEEN.set(seen)
+            token = _CURRENT_REPLY.set(seen)
             try:
                 event = await anext(stream)
             except StopAsyncIteration:
@@ -399,21 +399,21 @@ async def _events(inner: Model, request: _Request, seen: _Seen) -> AsyncIterator
             except ModelBehaviorError:
                 if not (seen.is_chat and is_cut_stop(seen.stop)):
                     raise
-                # The SDK refuses a reply that reached its limit without a text.
+                # The SDK rejects a reply that reached its limit without any text.
                 base: dict[str, Any] = {"id": "", "created_at": 0.0, "model": "", "object": "response", "parallel_tool_calls": True, "tools": []}
                 empty = Response.model_validate({**base, "output": [], "tool_choice": "auto", "status": "incomplete"})
                 event = ResponseIncompleteEvent(type="response.incomplete", response=empty, sequence_number=0)
                 yield event
                 return
             finally:
-                _SEEN.reset(token)
+                _CURRENT_REPLY.reset(token)
             yield event
     finally:
         await stream.aclose()
 
 
 def _stop(response: Response) -> str | None:
-    """Why the model stopped, in its provider's word."""
+    """Returns the provider's stop reason."""
     details = response.incomplete_details
     return (details.reason if details is not None else None) or response.status
 
@@ -422,14 +422,14 @@ def _parts(output: list[TResponseOutputItem]) -> list[ResponseOutputText | Respo
     return [part for item in output if isinstance(item, ResponseOutputMessage) for part in item.content]
 
 
-def _received(response: ModelResponse, stop: str | None) -> Received:
+def _to_received_reply(response: ModelResponse, stop: str | None) -> ReceivedReply:
     text = "".join(part.text or "" for part in _parts(response.output) if isinstance(part, ResponseOutputText))
     calls = tuple(Call(item.name, item.arguments or "") for item in response.output if isinstance(item, ResponseFunctionToolCall))
-    return Received(text, calls, stop, response.usage.output_tokens or None, response)
+    return ReceivedReply(text, calls, stop, response.usage.output_tokens or None, response)
 
 
-def _whole(response: ModelResponse, recovered: Recovered) -> ModelResponse:
-    """The reply with the whole text or call, and the usage of all calls. Its other items stay."""
+def _completed_response(response: ModelResponse, recovered: RecoveredReply) -> ModelResponse:
+    """Returns the reply with the whole text or call, and the usage of all calls."""
     output: list[TResponseOutputItem] = [
         item.model_copy(update={"status": "completed"}) if getattr(item, "status", None) == "incomplete" else item for item in response.output
     ]
@@ -450,7 +450,7 @@ def _whole(response: ModelResponse, recovered: Recovered) -> ModelResponse:
 
 
 def _set_text(output: list[TResponseOutputItem], text: str, answer: ModelResponse) -> None:
-    """Puts the text into the last part of text; the parts before it have their beginning of it already."""
+    """Sets the last text part, so that all text parts together contain the text."""
     places = [
         (number, at) for number, item in enumerate(output) if isinstance(item, ResponseOutputMessage)
         for at, part in enumerate(item.content) if isinstance(part, ResponseOutputText)
@@ -466,8 +466,8 @@ def _set_text(output: list[TResponseOutputItem], text: str, answer: ModelRespons
     output[number] = item.model_copy(update={"content": content})
 
 
-def _rest(cut: list[TResponseOutputItem], whole: list[TResponseOutputItem], ends: list[Any], number: int) -> list[Any]:
-    """What a stream's reader receives after a cut reply: the rest of its item, and the items that were added."""
+def _rest_events(cut: list[TResponseOutputItem], whole: list[TResponseOutputItem], ends: list[Any], number: int) -> list[Any]:
+    """Returns the events after a cut reply: the rest of its last item, and added items."""
     events: list[Any] = []
     changed: set[int] = set()
     for index, item in enumerate(whole):

@@ -1,9 +1,9 @@
-"""Pydantic AI: replies, structured outputs and tool calls come out whole or raise, and tool results are capped with a way to read on.
+"""Pydantic AI: returns complete replies, structured outputs and tool calls or raises, and caps tool results.
 
     from endmark.pydantic_ai import EndmarkCapability
     agent = Agent("openai:gpt-5", capabilities=[EndmarkCapability()])
 
-`EndmarkModel` is the part of it that is a model around another one. Streams receive a continuation as further deltas of the same part.
+The capability wraps the model in an `EndmarkModel`. In streams, a continuation appears as further deltas of the same part.
 Needs `pip install "endmark[pydantic-ai]"`.
 """
 
@@ -45,22 +45,22 @@ from pydantic_ai.usage import RequestUsage
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import NotResumed
-from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, Received, Recovered, Results, recover_async
+from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, ReceivedReply, RecoveredReply, ToolResults, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkCapability", "EndmarkModel"]
 
-_PLACE = "endmark_place"
+_PLACE_KEY = "endmark_place"
 
 
 @dataclass
 class EndmarkCapability(AbstractCapability[Any]):
-    """Makes the replies of an agent whole, caps the results of its tools, and holds its budget.
+    """Completes cut replies of an agent, caps its tool results, and enforces its budget.
 
     `outputs` keeps the full values of capped results, by default in memory; the model reads them with the tool `endmark_read`.
-    `meter` is a budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`.
-    `window_tokens` is the size of the history above which its older part is condensed; 0 is never. A reply that stays cut raises
-    `ResumeExhausted`; its calls of tools are then not made.
+    `meter` is a budget: the first call that no longer fits is made without tools and asks for a summary, and later ones raise
+    `NotAdmitted`. `window_tokens` is the size of the history above which its older part is condensed; 0 means never. A reply that stays
+    cut raises `ResumeExhausted`, and its tool calls are not executed.
     """
 
     max_attempts: int = MAX_RESUME_ATTEMPTS
@@ -74,8 +74,8 @@ class EndmarkCapability(AbstractCapability[Any]):
     task_id: str = ""
 
     def __post_init__(self) -> None:
-        self._results = Results(self.max_result_chars, self.outputs)
-        # A copy of the capability shares them.
+        self._results = ToolResults(self.max_result_chars, self.outputs)
+        # A copy of the capability must share the outputs.
         self.outputs = self._results.outputs
 
     def get_wrapper_model(self, model: Model) -> Model | None:
@@ -97,12 +97,12 @@ class EndmarkCapability(AbstractCapability[Any]):
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, result: Any
     ) -> Any:
-        """Caps a result that is too long; a shorter one stays as it is."""
-        return result if call.tool_name == READ_TOOL else self._results.shortened_value(result)
+        """Caps a result that is too long. A shorter one stays unchanged."""
+        return result if call.tool_name == READ_TOOL else self._results.shorten_value(result)
 
 
 class EndmarkModel(WrapperModel):
-    """A model around another one, which resumes its cut replies and meters every call."""
+    """Wraps a model: resumes cut replies and meters every call."""
 
     def __init__(
         self,
@@ -127,10 +127,10 @@ class EndmarkModel(WrapperModel):
     async def request(
         self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> ModelResponse:
-        call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
-        response = await self._metered(call, is_continuation=False)
+        call = _ModelCall(_condense(messages, self.window_tokens), model_settings, model_request_parameters)
+        response = await self._call_metered(call, is_continuation=False)
         recovered = await self.recovered(call, response, is_sent=False)
-        return response if recovered is None else _whole(response, recovered)
+        return response if recovered is None else _completed_response(response, recovered)
 
     @asynccontextmanager
     async def request_stream(
@@ -140,8 +140,8 @@ class EndmarkModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
-        admitted, asked = self._admitted(call, is_continuation=False)
+        call = _ModelCall(_condense(messages, self.window_tokens), model_settings, model_request_parameters)
+        admitted, asked = self._admit(call, is_continuation=False)
         stream: _Stream | None = None
         try:
             async with self.wrapped.request_stream(asked.messages, asked.settings, asked.parameters, run_context) as inner:
@@ -150,30 +150,30 @@ class EndmarkModel(WrapperModel):
         finally:
             self._settle(admitted, stream.inner.get() if stream is not None else None)
 
-    async def recovered(self, call: _Call, response: ModelResponse, *, is_sent: bool) -> Recovered | None:
-        """What a cut reply became, or None if nothing in it is cut. `is_sent`: it can only be extended."""
+    async def recovered(self, call: _ModelCall, response: ModelResponse, *, is_sent: bool) -> RecoveredReply | None:
+        """Recovers a cut reply. Returns None if nothing in it is cut. `is_sent` means that the reply can only be extended."""
         if response.state == "suspended":
-            # The provider paused the reply, and Pydantic AI asks it to go on.
+            # The provider paused the reply, and Pydantic AI itself continues it.
             return None
-        first = _received(response)
-        # Text before other parts cannot change either.
+        first = _to_received_reply(response)
+        # Text before other parts cannot be changed.
         is_sent = is_sent or sum(isinstance(part, TextPart) for part in response.parts) > 1
         is_json = call.parameters.output_mode == "native"
 
-        async def ask(asked: Continuation) -> Received:
-            return _received(await self._metered(call.continued(asked, self.continuation_tokens), is_continuation=True))
+        async def ask(asked: Continuation) -> ReceivedReply:
+            return _to_received_reply(await self._call_metered(call.continuation(asked, self.continuation_tokens), is_continuation=True))
 
         number = sum(isinstance(message, ModelResponse) for message in call.messages) + 1
         try:
             return await recover_async(first, ask, self, is_json=is_json, turn_number=number, is_sent=is_sent)
         except NotResumed:
-            # A refusal that Pydantic AI knows is an error of its own there. A call with cut arguments is never left to it.
+            # Pydantic AI raises its own error for these refusals, but not for a call with cut arguments.
             if response.finish_reason in ("content_filter", "error") and not first.calls:
                 return None
             raise
 
-    async def _metered(self, call: _Call, *, is_continuation: bool) -> ModelResponse:
-        admitted, asked = self._admitted(call, is_continuation=is_continuation)
+    async def _call_metered(self, call: _ModelCall, *, is_continuation: bool) -> ModelResponse:
+        admitted, asked = self._admit(call, is_continuation=is_continuation)
         try:
             response = await self.wrapped.request(asked.messages, asked.settings, asked.parameters)
         except BaseException:
@@ -182,14 +182,14 @@ class EndmarkModel(WrapperModel):
         self._settle(admitted, response)
         return response
 
-    def _admitted(self, call: _Call, *, is_continuation: bool) -> tuple[Admitted | None, _Call]:
-        """The call within the budget, if there is one, and the request to make."""
+    def _admit(self, call: _ModelCall, *, is_continuation: bool) -> tuple[Admitted | None, _ModelCall]:
+        """Holds the call in the budget, if there is one. Also returns the request to make."""
         if self._budget.meter is None:
-            # Without a budget the history need not be written.
+            # Without a budget, skip the conversion of the history.
             return None, call
         parameters = call.parameters
         tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in parameters.function_tools]
-        body = [_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
+        body = [_to_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
         limit = (call.settings or {}).get("max_tokens")
         admitted = self._budget.admit(self.wrapped.model_name, body, limit, is_continuation=is_continuation)
         return admitted, call.closing(admitted) if admitted is not None and admitted.is_closing else call
@@ -202,7 +202,7 @@ class EndmarkModel(WrapperModel):
             return
         usage = response.usage
         if not usage.has_values():
-            self._budget.settle(admitted, None, json.dumps(_chat([response])))
+            self._budget.settle(admitted, None, json.dumps(_to_chat([response])))
             return
         tokens = Tokens(
             prompt=usage.input_tokens, cached=usage.cache_read_tokens, cache_write=usage.cache_write_tokens,
@@ -212,29 +212,29 @@ class EndmarkModel(WrapperModel):
 
 
 @dataclass(frozen=True)
-class _Call:
+class _ModelCall:
     messages: list[ModelMessage]
     settings: ModelSettings | None
     parameters: ModelRequestParameters
 
-    def continued(self, asked: Continuation, least: int) -> _Call:
-        """The request for the rest. Tools and the output's schema are withheld, so that the answer is the rest of a text."""
+    def continuation(self, asked: Continuation, least: int) -> _ModelCall:
+        """Returns the continuation request. It has no tools and no schema, so that the answer continues the text."""
         settings: ModelSettings = {**(self.settings or {})}
         limit = settings.get("max_tokens")
         if limit is not None:
             settings["max_tokens"] = max(limit, least)
         if not asked.is_rest:
-            return _Call(self.messages, settings, self.parameters)
+            return _ModelCall(self.messages, settings, self.parameters)
         settings.pop("tool_choice", None)
         shown = ModelResponse([TextPart(asked.shown_text)])
         messages = [*self.messages, shown, ModelRequest([UserPromptPart(asked.prompt)])]
-        return _Call(messages, settings, _without_tools(self.parameters))
+        return _ModelCall(messages, settings, _without_tools(self.parameters))
 
-    def closing(self, admitted: Admitted) -> _Call:
+    def closing(self, admitted: Admitted) -> _ModelCall:
         settings: ModelSettings = {**(self.settings or {}), "max_tokens": admitted.max_output_tokens}
         settings.pop("tool_choice", None)
         messages: list[ModelMessage] = [*self.messages, ModelRequest([UserPromptPart(CLOSING)])]
-        return _Call(messages, settings, _without_tools(self.parameters))
+        return _ModelCall(messages, settings, _without_tools(self.parameters))
 
 
 def _without_tools(parameters: ModelRequestParameters) -> ModelRequestParameters:
@@ -245,15 +245,15 @@ def _without_tools(parameters: ModelRequestParameters) -> ModelRequestParameters
 
 @dataclass
 class _Stream(StreamedResponse):
-    """A stream that ends with the rest of its reply, if that is cut."""
+    """A stream that adds the rest of its reply at the end if the reply is cut."""
 
     inner: StreamedResponse
     model: EndmarkModel
-    call: _Call
+    call: _ModelCall
     whole: ModelResponse | None = None
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        # The inner stream marks the ends of parts and the final result already.
+        # The inner stream already reports the ends of parts and the final result.
         if self._event_iterator is None:
             self._event_iterator = self._get_event_iterator()
         return self._event_iterator
@@ -271,8 +271,8 @@ class _Stream(StreamedResponse):
         if not self.inner.cancelled:
             recovered = await self.model.recovered(self.call, response, is_sent=True)
             if recovered is not None:
-                self.whole = _whole(response, recovered)
-                for change in _changes(response, self.whole):
+                self.whole = _completed_response(response, recovered)
+                for change in _rest_events(response, self.whole):
                     yield change
                 if end is not None:
                     end = replace(end, part=self.whole.parts[end.index])
@@ -313,8 +313,8 @@ class _Stream(StreamedResponse):
         return self.inner.timestamp
 
 
-def _changes(cut: ModelResponse, whole: ModelResponse) -> list[ModelResponseStreamEvent]:
-    """What a stream's reader receives after a cut reply: the rest of a part, and parts that were added."""
+def _rest_events(cut: ModelResponse, whole: ModelResponse) -> list[ModelResponseStreamEvent]:
+    """Returns the events after a cut reply: the rest of its last part, and added parts."""
     events: list[ModelResponseStreamEvent] = []
     for index, (before, after) in enumerate(zip(cut.parts, whole.parts)):
         if isinstance(before, TextPart) and isinstance(after, TextPart) and before.content != after.content:
@@ -327,22 +327,22 @@ def _changes(cut: ModelResponse, whole: ModelResponse) -> list[ModelResponseStre
     return events
 
 
-def _received(response: ModelResponse) -> Received:
+def _to_received_reply(response: ModelResponse) -> ReceivedReply:
     calls = tuple(Call(part.tool_name, _args(part)) for part in response.parts if isinstance(part, ToolCallPart))
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     raw = (response.provider_details or {}).get("finish_reason")
     stop = str(raw) if raw else response.finish_reason
     if response.state == "incomplete" or response.state == "interrupted":
         stop = None
-    return Received(text, calls, stop, response.usage.output_tokens or None, response)
+    return ReceivedReply(text, calls, stop, response.usage.output_tokens or None, response)
 
 
 def _args(part: ToolCallPart) -> str:
     return part.args if isinstance(part.args, str) else json.dumps(part.args, ensure_ascii=False) if part.args else ""
 
 
-def _whole(response: ModelResponse, recovered: Recovered) -> ModelResponse:
-    """The reply with the whole text or call, a normal finish reason, and the usage of all calls. Its other parts stay."""
+def _completed_response(response: ModelResponse, recovered: RecoveredReply) -> ModelResponse:
+    """Returns the reply with the whole text or call, a normal finish reason, and the usage of all calls."""
     parts: list[ModelResponsePart] = list(response.parts)
     added: list[ModelResponsePart] = []
     if recovered.args is not None:
@@ -368,30 +368,30 @@ def _whole(response: ModelResponse, recovered: Recovered) -> ModelResponse:
     has_calls = recovered.args is not None or any(isinstance(part, ToolCallPart) for part in added)
     return replace(
         response, parts=[*parts, *added], usage=usage, finish_reason="tool_call" if has_calls else "stop",
-        provider_details=details or None, metadata={**(response.metadata or {}), "endmark": recovered.disclosed()}, state="complete",
+        provider_details=details or None, metadata={**(response.metadata or {}), "endmark": recovered.disclosure()}, state="complete",
     )  # fmt: skip
 
 
-def _chat(messages: list[ModelMessage]) -> list[dict[str, Any]]:
-    """The messages as Chat Completions has them, each with its place among the parts."""
+def _to_chat(messages: list[ModelMessage]) -> list[dict[str, Any]]:
+    """Converts messages to the format of Chat Completions, each with the indexes of its message and part."""
     chat: list[dict[str, Any]] = []
     for number, message in enumerate(messages):
         if isinstance(message, ModelResponse):
-            received = _received(message)
+            received = _to_received_reply(message)
             made = [part for part in message.parts if isinstance(part, ToolCallPart)]
             calls = [
                 {"id": part.tool_call_id, "type": "function", "function": {"name": part.tool_name, "arguments": _args(part) or "{}"}}
                 for part in made
             ]
             said = {"role": "assistant", "content": received.text or None, **({"tool_calls": calls} if calls else {})}
-            chat.append({**said, _PLACE: [number, 0]})
+            chat.append({**said, _PLACE_KEY: [number, 0]})
             continue
         for at, part in enumerate(message.parts):
-            chat.append({**_message(part), _PLACE: [number, at]})
+            chat.append({**_part_to_chat(part), _PLACE_KEY: [number, at]})
     return chat
 
 
-def _message(part: ModelRequestPart) -> dict[str, Any]:
+def _part_to_chat(part: ModelRequestPart) -> dict[str, Any]:
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, UserPromptPart):
@@ -401,28 +401,28 @@ def _message(part: ModelRequestPart) -> dict[str, Any]:
         return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
     other: Any = part
     content: str = other.model_response() if hasattr(other, "model_response") else str(part)
-    # A retry answers a tool call, or the user has to ask again.
+    # A retry prompt answers a tool call, or is a message of the user.
     if getattr(other, "tool_name", None):
         return {"role": "tool", "tool_call_id": other.tool_call_id, "content": content}
     return {"role": "user", "content": content}
 
 
-def _windowed(messages: list[ModelMessage], tokens: int) -> list[ModelMessage]:
-    """The messages with their older part condensed, if they are above the limit. What is kept stays the same object."""
+def _condense(messages: list[ModelMessage], tokens: int) -> list[ModelMessage]:
+    """Condenses the older part of the messages if they exceed the limit. Kept messages stay the same objects."""
     if not tokens:
         return messages
-    chat = _chat(messages)
+    chat = _to_chat(messages)
     condensed = compact({"messages": chat}, "openai_chat", trigger_tokens=tokens, budget_tokens=tokens)
     if not condensed.is_compacted:
         return messages
     kept: list[ModelMessage] = []
     parts: dict[int, list[ModelRequestPart]] = {}
-    before: dict[tuple[int, int], Any] = {(message[_PLACE][0], message[_PLACE][1]): message["content"] for message in chat}
+    before: dict[tuple[int, int], Any] = {(message[_PLACE_KEY][0], message[_PLACE_KEY][1]): message["content"] for message in chat}
     for message in cast("list[dict[str, Any]]", condensed.request["messages"]):
-        if _PLACE not in message:
+        if _PLACE_KEY not in message:
             kept.append(ModelRequest([UserPromptPart(message["content"])]))
             continue
-        number, at = cast("tuple[int, int]", message[_PLACE])
+        number, at = cast("tuple[int, int]", message[_PLACE_KEY])
         original = messages[number]
         if isinstance(original, ModelResponse):
             kept.append(original)
