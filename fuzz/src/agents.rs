@@ -1,8 +1,9 @@
-//! Agent event streams: the verdict does not depend on splits, and a stream without events is not whole.
+//! Event streams of agents. Splitting a stream must not change its verdict, and a stream without events must
+//! not be whole.
 
 use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd, StopCause};
 
-/// Reads the bytes as a stream of each agent, at once and in two pieces.
+/// Reads the bytes as a stream of each agent, once in one piece and once in two pieces.
 pub fn check(bytes: &[u8]) {
     let end = AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None };
     for agent in Agent::ALL {

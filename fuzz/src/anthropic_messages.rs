@@ -1,6 +1,6 @@
-//! Anthropic Messages: the input is a request, a response or an event stream (PC-9).
+//! Anthropic Messages. The input is a request, a response or an event stream (PC-9).
 
-/// See [`crate::formats`].
+/// Runs the checks of [`crate::formats`] for this format.
 pub fn check(bytes: &[u8]) {
     crate::formats::check("anthropic_messages", bytes);
 }

@@ -1,10 +1,10 @@
-//! Capping of tool output (CX-5): the input is any output.
+//! Capping of tool output (CX-5). The input is any output.
 
 use endmark_context::cap::{Capper, Format, Keep, Limits, ReadMethod, RequestedFormat, Unit, cap};
 
 use crate::input::Numbers;
 
-const ASKED: [RequestedFormat; 6] = [
+const REQUESTED_FORMATS: [RequestedFormat; 6] = [
     RequestedFormat::Auto,
     RequestedFormat::Text,
     RequestedFormat::Json,
@@ -13,10 +13,11 @@ const ASKED: [RequestedFormat; 6] = [
     RequestedFormat::Diff,
 ];
 
-/// Checks that capped output fits the limit and the input, keeps its format, is idempotent and ignores chunking.
+/// Checks that capped output is within the limit and not longer than the input, keeps its format, and does
+/// not change when it is capped again or arrives in other chunks.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
-    for requested_format in ASKED {
+    for requested_format in REQUESTED_FORMATS {
         let limits = Limits {
             most: 80 + numbers.below(bytes.len() + 200),
             unit: if numbers.below(2) == 0 { Unit::Chars } else { Unit::Bytes },
@@ -26,11 +27,11 @@ pub fn check(bytes: &[u8]) {
             way: [ReadMethod::Command, ReadMethod::Tool][numbers.below(2)],
             keeps_types: numbers.below(2) == 0,
         };
-        capped(bytes, requested_format, &limits, 1 + numbers.below(bytes.len() + 1));
+        check_capped(bytes, requested_format, &limits, 1 + numbers.below(bytes.len() + 1));
     }
 }
 
-fn capped(bytes: &[u8], requested_format: RequestedFormat, limits: &Limits, chunk: usize) {
+fn check_capped(bytes: &[u8], requested_format: RequestedFormat, limits: &Limits, chunk: usize) {
     let capped = cap(bytes, requested_format, limits);
     let mut in_chunks = Capper::new(requested_format, limits.clone()).expect("the limits leave room");
     let pushed = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));

@@ -1,4 +1,4 @@
-//! Closing of cut JSON (PC-1): the input is a complete or a cut document.
+//! Closing of cut JSON (PC-1). The input is a complete or a cut document.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,24 @@ use endmark_wire::json::{Kind, Value};
 
 use crate::input::Numbers;
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Maximum length in bytes of a document that is cut at every byte; a longer one is cut at 12 places.
-const BYTE_BY_BYTE: usize = 160;
+/// Maximum length in bytes of a document that is cut at every byte. A longer document is cut at 12 positions.
+const MAX_BYTES_CUT_AT_EVERY_BYTE: usize = 160;
 
-/// Checks that a closed text is a prefix of the input plus closers, is whole, and agrees with the complete document.
+/// Checks that a closed text is a prefix of the input followed by closing characters, is whole, and agrees
+/// with the complete document.
 pub fn check(bytes: &[u8]) {
     for format in [Format::Json, Format::Jsonl, Format::Auto] {
-        closed(bytes, &format);
+        check_closed_text(bytes, &format);
     }
     let Ok(document) = Value::parse(bytes) else { return };
     let mut numbers = Numbers::of(bytes);
     let some: Vec<usize> = (0..12).map(|_| numbers.below(bytes.len() + 1)).collect();
     let all: Vec<usize> = (0..=bytes.len()).collect();
-    for cut in if bytes.len() <= BYTE_BY_BYTE { all } else { some } {
+    for cut in if bytes.len() <= MAX_BYTES_CUT_AT_EVERY_BYTE { all } else { some } {
         match complete(&bytes[..cut], &Format::Json) {
-            Ok(completed) => truthful(&completed, &document, cut),
+            Ok(completed) => check_against_document(&completed, &document, cut),
             Err(CompleteError::NoValue) => {
                 let is_incomplete = matches!(document.kind(), Kind::Number | Kind::Bool | Kind::Null);
                 assert!(
@@ -32,14 +33,15 @@ pub fn check(bytes: &[u8]) {
                     "cut at {cut}"
                 );
             }
-            // A partial byte order mark counts as truncated, but a complete one alone is malformed.
-            Err(error) => assert_eq!(&bytes[..cut], MARK, "cut at {cut}: {error}"),
+            // An incomplete byte order mark counts as truncated, but a complete one without any text is
+            // malformed.
+            Err(error) => assert_eq!(&bytes[..cut], BYTE_ORDER_MARK, "cut at {cut}: {error}"),
         }
     }
 }
 
-/// Checks what must hold for any input.
-fn closed(bytes: &[u8], format: &Format) {
+/// Checks the properties that any closed text must have.
+fn check_closed_text(bytes: &[u8], format: &Format) {
     let detected = detect(bytes, format);
     let completed = match complete(bytes, format) {
         Ok(completed) => completed,
@@ -74,7 +76,7 @@ fn closed(bytes: &[u8], format: &Format) {
 }
 
 /// Compares a closed text with the document that was cut.
-fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
+fn check_against_document(completed: &CompletedText, document: &Value<'_>, cut: usize) {
     let unmarked = completed.text.trim_start_matches('\u{FEFF}');
     let closed = Value::parse(unmarked.as_bytes()).unwrap();
     let marked: BTreeSet<&str> = completed.unfinished().map(|place| place.pointer).collect();
@@ -90,7 +92,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
         let is_marked = marked.contains(pointer.as_str());
         assert!(is_marked || !is_open, "cut at {cut}: `{pointer}` is not marked: {completed:?}");
         if !is_open {
-            // Duplicate names share one pointer, so a mark may belong to the other member.
+            // Members with the same name share one pointer, so a mark may belong to another member.
             assert_eq!(said.raw(), meant.raw(), "cut at {cut}: `{pointer}`");
             continue;
         }
@@ -111,7 +113,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
             Kind::Bool | Kind::Null => panic!("cut at {cut}: half a literal at `{pointer}`"),
             Kind::Array => {
                 let (items, all) = (said.items().collect::<Vec<_>>(), meant.items().collect::<Vec<_>>());
-                let sayable = all.iter().filter(|item| can_be_written(**item, cut)).count();
+                let sayable = all.iter().filter(|item| must_be_written(**item, cut)).count();
                 assert_eq!(items.len(), sayable, "cut at {cut}: `{pointer}`");
                 pairs.extend(
                     items
@@ -123,7 +125,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
             }
             Kind::Object => {
                 let (fields, all) = (said.fields().collect::<Vec<_>>(), meant.fields().collect::<Vec<_>>());
-                let sayable = all.iter().filter(|field| can_be_written(field.value, cut)).count();
+                let sayable = all.iter().filter(|field| must_be_written(field.value, cut)).count();
                 assert_eq!(fields.len(), sayable, "cut at {cut}: `{pointer}`");
                 for (said, meant) in fields.into_iter().zip(all) {
                     assert_eq!(said.key.raw(), meant.key.raw(), "cut at {cut}: `{pointer}`");
@@ -136,8 +138,8 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
     }
 }
 
-/// Whether a closed text must contain the value if the document is cut at `cut`.
-fn can_be_written(value: Value<'_>, cut: usize) -> bool {
+/// Whether the closed text must contain this value if the document is cut at `cut`.
+fn must_be_written(value: Value<'_>, cut: usize) -> bool {
     match value.kind() {
         Kind::String | Kind::Array | Kind::Object => value.span().start < cut,
         Kind::Number => value.span().end < cut,

@@ -1,21 +1,22 @@
-//! Detection (PC-1, PC-2): the input is the text, checked in every format.
+//! Detection (PC-1, PC-2). The input is a text, which is checked in every format.
 
 use endmark_text::detect::{Detector, detect, detect_strict};
 use endmark_text::{Format, InToken, Truncation, Verdict};
 
 use crate::input::{Numbers, is_value};
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Maximum length in bytes of a text that is checked at every byte.
-const BYTE_BY_BYTE: usize = 192;
+/// Maximum length in bytes of a text that is checked at each byte.
+const MAX_BYTES_CHECKED_AT_EVERY_BYTE: usize = 192;
 
 pub(crate) fn formats() -> [Format; 7] {
     let marker = Format::Marker("END]".to_owned());
     [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
-/// Checks that splits change nothing, offsets are ordered, `Whole` matches `serde_json`, and malformed is final.
+/// Checks that splits do not change the result, offsets are in order, `Whole` agrees with `serde_json`, and a
+/// malformed text stays malformed.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for format in formats() {
@@ -26,21 +27,21 @@ pub fn check(bytes: &[u8]) {
             detector = detector.clone();
         }
         assert_eq!(detector.detection(), expected, "{format} in pieces: {detector:?}");
-        if bytes.len() <= BYTE_BY_BYTE {
-            byte_by_byte(bytes, &format);
+        if bytes.len() <= MAX_BYTES_CHECKED_AT_EVERY_BYTE {
+            check_byte_by_byte(bytes, &format);
         }
         let cut = numbers.below(bytes.len() + 1);
         for text in [bytes, &bytes[..cut]] {
-            answer(text, &format);
+            check_detection(text, &format);
         }
     }
     for text in [bytes, &bytes[..numbers.below(bytes.len() + 1)]] {
-        json(text);
-        jsonl(text);
+        check_json(text);
+        check_jsonl(text);
     }
 }
 
-fn byte_by_byte(bytes: &[u8], format: &Format) {
+fn check_byte_by_byte(bytes: &[u8], format: &Format) {
     let mut detector = Detector::new(format);
     for (cut, byte) in bytes.iter().enumerate() {
         assert_eq!(detector.detection(), detect(&bytes[..cut], format), "{format} at {cut}");
@@ -51,8 +52,8 @@ fn byte_by_byte(bytes: &[u8], format: &Format) {
     assert_eq!(detector.detection(), detect(bytes, format), "{format} in single bytes");
 }
 
-/// Checks what must hold for any single detection.
-fn answer(text: &[u8], format: &Format) {
+/// Checks the properties that the result of any detection must have.
+fn check_detection(text: &[u8], format: &Format) {
     let mut detector = Detector::new(format);
     detector.push(text);
     let found = detector.detection();
@@ -64,11 +65,11 @@ fn answer(text: &[u8], format: &Format) {
         Verdict::Whole => assert!(!detector.is_malformed(), "{format}"),
         Verdict::Truncated(truncation) => {
             assert!(!detector.is_malformed(), "{format}");
-            truncated(text, format, truncation);
+            check_truncated(text, format, truncation);
         }
         Verdict::Malformed { index, reason } => {
             assert!(*index < text.len() && !reason.is_empty(), "{format}: {found:?}");
-            assert!(detector.is_malformed() || text == MARK, "{format}: {found:?}");
+            assert!(detector.is_malformed() || text == BYTE_ORDER_MARK, "{format}: {found:?}");
             if detector.is_malformed() {
                 detector.push(b" \"]}1");
                 assert_eq!(detector.verdict(), found.verdict, "{format} changes its mind");
@@ -78,7 +79,7 @@ fn answer(text: &[u8], format: &Format) {
     }
 }
 
-fn truncated(text: &[u8], format: &Format, found: &Truncation) {
+fn check_truncated(text: &[u8], format: &Format, found: &Truncation) {
     let settled = found.truncation_index;
     assert!(found.balanced_index <= settled && settled <= text.len(), "{format}: {found:?}");
     assert_eq!(found.last_valid_token.is_empty(), text.is_empty(), "{format}: {found:?}");
@@ -87,13 +88,14 @@ fn truncated(text: &[u8], format: &Format, found: &Truncation) {
         assert!(text.is_char_boundary(found.balanced_index), "{format}: {found:?}");
         assert!(text.contains(&found.last_valid_token), "{format}: {found:?}");
     }
-    let is_blank = text[..settled].strip_prefix(MARK).unwrap_or(&text[..settled]).trim_ascii().is_empty();
+    let is_blank =
+        text[..settled].strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text[..settled]).trim_ascii().is_empty();
     if matches!(format, Format::Json | Format::Jsonl) && !is_blank {
-        // The settled prefix must be settled on its own, without the text after it.
+        // The settled prefix must also be settled without the text after it.
         match detect(&text[..settled], format).verdict {
             Verdict::Truncated(again) => {
-                // A high surrogate alone is not settled. It becomes settled when the following text cannot be its
-                // partner.
+                // A high surrogate alone is not settled. It becomes settled when the text after it cannot be
+                // its low surrogate.
                 let surrogate = "\\uD800".len();
                 let may_follow = matches!(found.in_token, Some(InToken::Escape | InToken::Utf8));
                 let surrogate = if may_follow { surrogate } else { 0 };
@@ -113,17 +115,17 @@ fn truncated(text: &[u8], format: &Format, found: &Truncation) {
 }
 
 /// Compares `Format::Json` with `serde_json`.
-fn json(text: &[u8]) {
-    let without_mark = text.strip_prefix(MARK).unwrap_or(text);
+fn check_json(text: &[u8]) {
+    let without_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let verdict = detect(text, &Format::Json).verdict;
     if let Some(is_value) = is_value(without_mark) {
-        // `serde_json` rejects raw control characters in strings.
+        // `serde_json` rejects unescaped control characters in strings.
         let strict = detect_strict(text, &Format::Json).verdict;
         assert_eq!(strict.is_whole(), is_value, "{strict:?}");
         assert!(verdict.is_whole() || !is_value, "{verdict:?}");
     }
     if let Verdict::Malformed { index, .. } = verdict
-        && text != MARK
+        && text != BYTE_ORDER_MARK
     {
         let is_beyond_repair = |text: &[u8]| {
             let mut detector = Detector::new(&Format::Json);
@@ -135,9 +137,9 @@ fn json(text: &[u8]) {
     }
 }
 
-/// Checks that lines which `serde_json` accepts are whole together.
-fn jsonl(text: &[u8]) {
-    // A form feed is whitespace for Rust, but not in JSON.
+/// Checks that lines which `serde_json` accepts one by one are whole together.
+fn check_jsonl(text: &[u8]) {
+    // A form feed is white space in Rust, but not in JSON.
     let is_blank = |line: &[u8]| line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).peekable();
     if lines.peek().is_some() && lines.all(|line| is_value(line) == Some(true)) {

@@ -1,4 +1,4 @@
-//! Detection against other parsers (PC-1): every disagreement must follow a named rule.
+//! Detection compared with other parsers (PC-1). A named rule must permit each difference.
 
 use endmark_text::detect::detect_strict;
 use endmark_text::{Format, InToken, Verdict};
@@ -7,9 +7,9 @@ use serde::de::IgnoredAny;
 
 use crate::input::Numbers;
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a parser reports about a text.
+/// The result of a parser for a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ParserAnswer {
     /// The text is a value.
@@ -20,7 +20,7 @@ enum ParserAnswer {
     Refused(Reason),
 }
 
-/// Why a parser rejects a text, as far as the rules distinguish it.
+/// The reason why a parser rejects a text. Distinguishes only the reasons that the rules need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Depth,
@@ -40,24 +40,26 @@ enum Parser {
     Jiter,
 }
 
-/// Permitted differences from other parsers, each described in `fuzz/README.md`.
+/// Permitted differences from other parsers. `fuzz/README.md` describes each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// Other parsers reject deep nesting.
     NestingLimit,
-    /// Other parsers require surrogates in pairs; the grammar does not.
+    /// Other parsers require a pair for each surrogate, but the grammar does not.
     LoneSurrogate,
     /// Other parsers reject numbers that they cannot represent.
     NumberRange,
     /// `serde_json` reports a cut number as invalid.
     CutNumber,
-    /// Other parsers report an escape with too few digits as cut off if the text ends within four bytes of it.
+    /// If a text ends within four bytes of an escape with too few digits, other parsers report the text as
+    /// cut off.
     ShortEscape,
-    /// Other parsers check the encoding of a string after its end, or never.
+    /// Other parsers check the encoding of a string only after its end, or never.
     LateEncoding,
 }
 
-/// Checks that the verdicts whole, truncated and malformed match the value, cut-off and rejection of other parsers.
+/// Checks that the verdicts whole, truncated and malformed agree with the results of other parsers: a value,
+/// a text that ends too early, and an invalid text.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for text in [bytes, &bytes[..numbers.below(bytes.len() + 1)]] {
@@ -67,11 +69,12 @@ pub fn check(bytes: &[u8]) {
 
 fn compare(text: &[u8]) {
     let verdict = detect_strict(text, &Format::Json).verdict;
-    // Detection allows a byte order mark. Alone it is malformed, and a part of it is truncated.
-    let without_mark = match text.strip_prefix(MARK) {
+    // Detection accepts a byte order mark before a text. Without any text it is malformed, and a part of it
+    // is truncated.
+    let without_mark = match text.strip_prefix(BYTE_ORDER_MARK) {
         Some(b"") => return assert!(matches!(verdict, Verdict::Malformed { index: 0, .. })),
         Some(rest) => rest,
-        None if !text.is_empty() && MARK.starts_with(text) => {
+        None if !text.is_empty() && BYTE_ORDER_MARK.starts_with(text) => {
             return assert!(matches!(verdict, Verdict::Truncated(_)));
         }
         None => text,
@@ -137,15 +140,15 @@ fn jiter_answer(error: Option<JsonErrorType>) -> ParserAnswer {
     }
 }
 
-/// Returns the rule that permits a parser's disagreement, or `None` if no rule does.
+/// Returns the rule that permits the difference between a parser and the verdict, or `None` if no rule does.
 fn explain(text: &[u8], verdict: &Verdict, parser: Parser, verdict_of: ParserAnswer) -> Option<Rule> {
     let is_serde = parser != Parser::Jiter;
     match (verdict, verdict_of) {
         (Verdict::Whole | Verdict::Truncated(_), ParserAnswer::Refused(reason)) => match reason {
-            Reason::Depth if deepest(text) >= 128 => Some(Rule::NestingLimit),
+            Reason::Depth if max_depth(text) >= 128 => Some(Rule::NestingLimit),
             Reason::Surrogate if has_surrogate(text) => Some(Rule::LoneSurrogate),
             Reason::Range if has_long_number(text) => Some(Rule::NumberRange),
-            Reason::Number if is_serde && in_number(verdict) => Some(Rule::CutNumber),
+            Reason::Number if is_serde && is_cut_in_number(verdict) => Some(Rule::CutNumber),
             _ => None,
         },
         (Verdict::Malformed { index, reason }, ParserAnswer::CutOff) => match reason.as_str() {
@@ -162,27 +165,28 @@ fn explain(text: &[u8], verdict: &Verdict, parser: Parser, verdict_of: ParserAns
     }
 }
 
-fn in_number(verdict: &Verdict) -> bool {
+fn is_cut_in_number(verdict: &Verdict) -> bool {
     verdict.truncation().is_some_and(|found| found.in_token == Some(InToken::Number))
 }
 
-/// Whether a `\u` escape begins in these bytes, which end where it fails.
+/// Whether the first bytes are the beginning of a `\u` escape. The bytes end where the parser failed.
 fn begins_escape(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\\u")
 }
 
-/// An upper bound of the nesting depth: brackets in strings count too.
-fn deepest(text: &[u8]) -> usize {
+/// Returns an upper bound of the nesting depth, which also counts brackets in strings.
+fn max_depth(text: &[u8]) -> usize {
     text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count()
 }
 
-/// Whether the text contains an escaped surrogate, possibly half of a pair.
+/// Whether the text contains an escaped surrogate, alone or in a pair.
 fn has_surrogate(text: &[u8]) -> bool {
     text.windows(4)
         .any(|bytes| bytes.starts_with(b"\\u") && bytes[2].eq_ignore_ascii_case(&b'd') && bytes[3] >= b'8')
 }
 
-/// Whether a number may exceed the range of machine numbers: its length plus its exponent is above 300.
+/// Whether a number may exceed the range of machine numbers, because its length plus its exponent is above
+/// 300.
 fn has_long_number(text: &[u8]) -> bool {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
     text.split(|byte| !is_number(byte)).any(|number| {

@@ -1,36 +1,37 @@
-//! Chains of edits in place, each applied to the result of the previous one: the input is the document (PC-9).
+//! Chains of edits in place, each of which edits the result of the previous one (PC-9). The input is the
+//! document.
 
 use endmark_wire::edit::Edits;
 use serde_json::Value;
 
 use crate::input::Numbers;
 
-/// Number of successive edits.
-const CHAIN: usize = 16;
-/// Maximum number of values to choose from.
+/// Number of edits in a chain.
+const CHAIN_EDITS: usize = 16;
+/// Maximum number of values from which an edit chooses.
 const MAX_PLACES: usize = 400;
 
 const NEW_VALUES: &[&str] =
     &["null", "17", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{ \"b\" : {} }", "\"\""];
 const NEW_TEXTS: &[&str] = &["", "x", "\"\\\n\u{0}\u{1f600}é", "\u{2028}\u{7f}"];
 
-/// Checks that each edit has the same effect as on a tree of `serde_json`. Edits of independent values must give the
-/// same bytes at once as in sequence.
+/// Checks that each edit has the same effect as the same edit of a `serde_json` tree. Edits of independent
+/// values must give the same bytes together as one after another.
 pub fn check(bytes: &[u8]) {
-    // The target `json` covers texts that `serde_json` cannot hold: out-of-range numbers, lone surrogates, deep
-    // nesting.
+    // The target `json` covers texts that `serde_json` cannot represent: numbers out of range, lone
+    // surrogates, and deep nesting.
     let Ok(mut tree) = serde_json::from_slice::<Value>(bytes) else { return };
     let mut numbers = Numbers::of(bytes);
     let mut document = bytes.to_vec();
-    for _ in 0..CHAIN {
+    for _ in 0..CHAIN_EDITS {
         let places = places(&tree);
         let place = numbers.pick(&places).clone();
-        document = one(&document, &mut tree, &place, &mut numbers);
+        document = edit_both(&document, &mut tree, &place, &mut numbers);
         let read: Value = serde_json::from_slice(&document).unwrap();
-        assert_eq!(read, tree, "after an edit at {}", written(&place));
+        assert_eq!(read, tree, "after an edit at {}", path_text(&place));
         assert_eq!(Edits::new(&document).unwrap().finish(), document, "no edit changes nothing");
     }
-    apart(&document, &tree, &mut numbers);
+    check_independent_edits(&document, &tree, &mut numbers);
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,8 @@ enum Step {
 
 type Place = Vec<Step>;
 
-/// Returns the places that a path can address, outer ones first. Both libraries treat duplicate names as one member.
+/// Returns the positions that a path can address, outer ones first. Both libraries treat members with the
+/// same name as one member.
 fn places(tree: &Value) -> Vec<Place> {
     let mut places: Vec<(Place, &Value)> = vec![(Vec::new(), tree)];
     let mut next = 0;
@@ -64,7 +66,7 @@ fn places(tree: &Value) -> Vec<Place> {
     places.into_iter().map(|(place, _)| place).collect()
 }
 
-fn written(place: &[Step]) -> String {
+fn path_text(place: &[Step]) -> String {
     let step = |step: &Step| match step {
         Step::Field(name) => format!("[\"{name}\"]"),
         Step::Item(number) => format!("[{number}]"),
@@ -72,21 +74,21 @@ fn written(place: &[Step]) -> String {
     place.iter().map(step).collect()
 }
 
-fn at<'a>(tree: &'a mut Value, place: &[Step]) -> &'a mut Value {
+fn value_at<'a>(tree: &'a mut Value, place: &[Step]) -> &'a mut Value {
     place.iter().fold(tree, |value, step| match step {
         Step::Field(name) => &mut value[name.as_str()],
         Step::Item(number) => &mut value[*number],
     })
 }
 
-/// Makes one edit of the document and the same edit of the tree.
-fn one(document: &[u8], tree: &mut Value, place: &[Step], numbers: &mut Numbers) -> Vec<u8> {
-    let path = written(place);
+/// Makes an edit of the document and the same edit of the tree.
+fn edit_both(document: &[u8], tree: &mut Value, place: &[Step], numbers: &mut Numbers) -> Vec<u8> {
+    let path = path_text(place);
     let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
     let new: Value = serde_json::from_str(json).unwrap();
     let mut edits = Edits::new(document).unwrap();
     let kind = numbers.below(3);
-    match at(tree, place) {
+    match value_at(tree, place) {
         Value::Array(items) if kind == 0 => {
             edits.push(&path, json).unwrap();
             items.push(new);
@@ -103,26 +105,26 @@ fn one(document: &[u8], tree: &mut Value, place: &[Step], numbers: &mut Numbers)
             None => assert!(edits.set(&path, json).is_err(), "the document itself is no place"),
             Some((Step::Field(name), outer)) if kind == 1 => {
                 edits.remove(&path).unwrap();
-                at(tree, outer).as_object_mut().unwrap().remove(name);
+                value_at(tree, outer).as_object_mut().unwrap().remove(name);
             }
             Some(_) => {
                 edits.set(&path, json).unwrap();
-                *at(tree, place) = new;
+                *value_at(tree, place) = new;
             }
         },
     }
     edits.finish()
 }
 
-/// Edits values without parts, all at once and then in sequence, and compares the results.
-fn apart(document: &[u8], tree: &Value, numbers: &mut Numbers) {
+/// Edits values without parts, once together and once one after another, and compares the results.
+fn check_independent_edits(document: &[u8], tree: &Value, numbers: &mut Numbers) {
     let all = places(tree);
     let mut chosen: Vec<(String, bool, &str, &str)> = Vec::new();
     for _ in 0..6 {
         let place = numbers.pick(&all);
         let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
-        let value = at(&mut tree.clone(), place).clone();
-        let path = written(place);
+        let value = value_at(&mut tree.clone(), place).clone();
+        let path = path_text(place);
         let is_alone =
             !(value.is_object() || value.is_array()) && chosen.iter().all(|(other, ..)| *other != path);
         if is_alone && !place.is_empty() {

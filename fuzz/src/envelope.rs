@@ -1,33 +1,34 @@
-//! The envelope (EN-2, EN-3, EN-5): the input is a document, a path, a cursor, or the bytes of a value.
+//! The envelope (EN-2, EN-3, EN-5). The input is a document, a path, a cursor, or the bytes of a value.
 
 use endmark_envelope::{
-    Envelope, FieldPattern, FieldRule, MIN_RESPONSE_BYTES, Pages, TRUNCATION_MARKER, WarningKind, detect_cut,
+    Envelope, FieldPattern, FieldRule, MIN_RESPONSE_LIMIT_BYTES, Pages, TRUNCATION_MARKER, WarningKind,
+    detect_cut,
 };
 use serde_json::Value;
 
 use crate::input::Numbers;
 
-/// Checks that an answer fits its limit and reports each cut text.
+/// Checks that a document is within its limit and reports each text that was cut.
 pub fn check(bytes: &[u8]) {
     let _ = detect_cut(bytes, &FieldRule::default());
     if let Ok(text) = str::from_utf8(bytes) {
-        path(text);
-        cursor(text);
+        check_path(text);
+        check_cursor(text);
     }
     if let Ok(data) = serde_json::from_slice::<Value>(bytes) {
-        capped(data, MIN_RESPONSE_BYTES + Numbers::of(bytes).below(bytes.len() + 1));
+        check_capped(data, MIN_RESPONSE_LIMIT_BYTES + Numbers::of(bytes).below(bytes.len() + 1));
     }
 }
 
-/// Checks that a parsed path is written as an equal path.
-fn path(text: &str) {
+/// Checks that a path stays the same when it is written and parsed again.
+fn check_path(text: &str) {
     if let Ok(pattern) = text.parse::<FieldPattern>() {
         assert_eq!(pattern.to_string().parse(), Ok(pattern), "{text}");
     }
 }
 
-/// Checks that a valid cursor gives the key that it was issued for.
-fn cursor(text: &str) {
+/// Checks that a valid cursor contains the key for which it was issued.
+fn check_cursor(text: &str) {
     let pages = Pages::of("fuzz").with_items(1);
     if let Ok(key) = pages.decode_cursor::<Value>(Some(text)) {
         let page = pages.page([&key, &key], |key| (*key).clone()).unwrap();
@@ -35,7 +36,7 @@ fn cursor(text: &str) {
     }
 }
 
-fn capped(data: Value, limit: usize) {
+fn check_capped(data: Value, limit: usize) {
     let document = Envelope::success(data).with_max_response_bytes(limit).document().unwrap();
     let json = document.to_json();
     assert!(json.len() < limit, "{} of {limit}", json.len());

@@ -1,13 +1,13 @@
-//! Findings of a team: any transcript is read, merged and reported, and any prefix of it is read.
+//! Findings of a team. Any transcript can be read, merged and reported, and any prefix of it can be read.
 
 use endmark_findings::{
-    Cut, DeliveredResult, Finding, FindingState, Merged, Position, Team, Transcript, WriteParameters,
+    Cut, DeliveredResult, Finding, FindingState, MergedResults, Position, Team, Transcript, WriteParameters,
     compress, missing_checkpoints, read,
 };
 
 use crate::input::Numbers;
 
-/// Reads the bytes, a prefix of them, and the text written from their findings.
+/// Reads the bytes, a prefix of them, and a text that is written from their findings.
 pub fn check(bytes: &[u8]) {
     let whole = read(bytes);
     check_positions(&whole, bytes.len());
@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
             .map(|result| DeliveredResult { origin: "a.txt".to_owned(), result: result.clone() })
             .collect()
     };
-    let report = Merged::new(&Team::default(), handed(&whole)).report();
+    let report = MergedResults::new(&Team::default(), handed(&whole)).report();
     let disclosure = report.disclosure();
     let is_cut = whole.results.iter().any(|result| result.cut != Cut::Whole);
     assert!(!is_cut || disclosure.is_truncated(), "a cut is not disclosed");
@@ -37,7 +37,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Checks that every position is inside the text.
+/// Checks that all positions are inside the text.
 fn check_positions(transcript: &Transcript, len: usize) {
     assert!(!transcript.results.is_empty());
     let is_inside = |position: &Position| position.byte <= len && position.line >= 1 && position.column >= 1;
@@ -52,7 +52,7 @@ fn check_positions(transcript: &Transcript, len: usize) {
     assert!(transcript.remarks.iter().all(|remark| is_inside(&remark.position)));
 }
 
-/// Checks that written findings read back unchanged.
+/// Checks that written findings are read back unchanged.
 fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
     let writing =
         WriteParameters { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
@@ -62,7 +62,8 @@ fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
         return;
     };
     assert_eq!(result.cut, Cut::Whole, "{text}");
-    // A finding reduced to placeholders now reads as a template, so the counts may differ.
+    // A finding that contains only placeholders is now read as a template, so the numbers of findings may
+    // differ.
     if result.findings.len() != findings.len() {
         return;
     }

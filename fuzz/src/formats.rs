@@ -1,4 +1,4 @@
-//! Checks for every wire format: the input is a request body, a response body or an event stream (PC-9).
+//! Checks of every wire format (PC-9). The input is a request body, a response body or an event stream.
 
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
 use endmark_wire::format::{WireFormat, find_by_name};
@@ -6,40 +6,40 @@ use endmark_wire::json::Value;
 use endmark_wire::reply::{Choice, Event, Piece, ToolCall, Usage};
 use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::{Decoder, Frame, Tail};
-use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};
+use endmark_wire::writer::{ChoiceEnd, ReportedEnd, StreamEnd, StreamError};
 
 use crate::input::Numbers;
 
 const TEXTS: &[&str] = &["x", " and \"more\"", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
 
-/// Maximum number of bytes kept of a stream.
-const KEEP: usize = 1 << 16;
+/// Maximum number of bytes of a stream that are kept.
+const MAX_KEPT_BYTES: usize = 1 << 16;
 
-/// Reads the input as a request, a response, a stream, an error and a path of this format.
+/// Reads the input in this format: as a request, a response, a stream, an error and a path.
 pub(crate) fn check(format: &str, bytes: &[u8]) {
     let format = find_by_name(format).expect("a format of this name");
     let mut numbers = Numbers::of(bytes);
-    request(format, bytes, &mut numbers);
-    response(format, bytes, &mut numbers);
-    stream(format, bytes, &mut numbers);
+    check_request(format, bytes, &mut numbers);
+    check_response(format, bytes, &mut numbers);
+    check_stream(format, bytes, &mut numbers);
     if let Ok(root) = Value::parse(bytes) {
         let _ = format.read_error(root).map(|error| error.is_context_length());
     }
-    address(format, bytes);
+    check_address(format, bytes);
 }
 
-fn streamed() -> Address {
+fn stream_address() -> Address {
     Address { base: "/v1/models/".to_owned(), model: Some("m".to_owned()), stream: Some(true) }
 }
 
-/// Returns a request that any stream may answer.
-fn plain(format: &'static dyn WireFormat) -> Request {
+/// Returns a request that any stream could answer.
+fn plain_request(format: &'static dyn WireFormat) -> Request {
     let body = br#"{"model":"m","max_tokens":9,"stream":true,"messages":[],"input":"x","contents":[]}"#;
-    Request::parse(format, body, &streamed()).unwrap()
+    Request::parse(format, body, &stream_address()).unwrap()
 }
 
-/// Checks that a model name from a path cannot lead to another path.
-fn address(format: &dyn WireFormat, bytes: &[u8]) {
+/// Checks that a model name in a path cannot lead to another path.
+fn check_address(format: &dyn WireFormat, bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     for path in [path.to_owned(), format!("/v1beta/models/{path}:generateContent")] {
@@ -49,9 +49,9 @@ fn address(format: &dyn WireFormat, bytes: &[u8]) {
     }
 }
 
-/// Checks that every continuation of an accepted request is a valid request with the given terms.
-fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
-    let Ok(request) = Request::parse(format, bytes, &streamed()) else { return };
+/// Checks that each continuation of an accepted request is a valid request with the given terms.
+fn check_request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let Ok(request) = Request::parse(format, bytes, &stream_address()) else { return };
     assert_eq!(request.body(), bytes);
     let text = *numbers.pick(TEXTS);
     let terms = Terms { limit: 77, stream: numbers.flip(), include_usage: numbers.flip() };
@@ -68,7 +68,7 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
             Ask::Native { token: "t" },
         ] {
             let Some(asked) = request.continuation(&ask, terms) else { continue };
-            let again = Request::parse(format, &asked.body, &streamed()).unwrap();
+            let again = Request::parse(format, &asked.body, &stream_address()).unwrap();
             assert_eq!((again.view().limit, again.view().choices), (Some(77), 1));
             assert_eq!(again.view().has_stop, request.view().has_stop);
         }
@@ -82,12 +82,12 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     );
     let other = request.for_other_upstream(Some("other")).unwrap();
     assert_eq!(other.view().model, "other");
-    let _ = (request.echoes(text), request.path_for("other", false), request.path_elsewhere(true));
+    let _ = (request.echoes(text), request.path_for("other", false), request.path_at_other_upstream(true));
 }
 
-/// Checks that an edited response still parses, with as many choices and the same unknown field.
-fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
-    let request = plain(format);
+/// Checks that an edited response can be parsed, has the same number of choices, and keeps an unknown field.
+fn check_response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let request = plain_request(format);
     let Ok(response) = request.response(bytes) else { return };
     assert_eq!(response.edit().finish(), bytes);
     let reply = response.reply();
@@ -104,7 +104,7 @@ fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers
     };
     let mut edit = response.edit();
     edit.set_text(choice.index, text);
-    edit.set_end(choice.index, *numbers.pick(&[End::Turn, End::ToolCalls, End::Cut]));
+    edit.set_end(choice.index, *numbers.pick(&[ReportedEnd::Turn, ReportedEnd::ToolCalls, ReportedEnd::Cut]));
     edit.set_endmark(&serde_json::value::RawValue::from_string("{\"a\":1}".to_owned()).unwrap());
     if numbers.flip() {
         edit.set_usage(&usage);
@@ -127,17 +127,17 @@ fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
         decoder.push(piece).unwrap();
         frames.extend(std::iter::from_fn(|| decoder.next_frame()));
     }
-    // An incomplete frame at the end of the stream is dropped.
+    // An incomplete frame at the end of the stream is ignored.
     if let Tail::Frame(frame) = decoder.finish() {
         frames.push(frame);
     }
     frames
 }
 
-/// Checks that the kept text is the received text, within the limit, and that every `endmark` event is JSON.
-fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
-    let request = plain(format);
-    let room = if numbers.flip() { KEEP } else { numbers.below(256) };
+/// Checks that the kept text is the received text within the limit, and that each `endmark` event is JSON.
+fn check_stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let request = plain_request(format);
+    let room = if numbers.flip() { MAX_KEPT_BYTES } else { numbers.below(256) };
     let (mut reader, mut writer) = (request.stream(room), request.writer(room));
     let mut client = Vec::new();
     let mut texts: Vec<(u32, String)> = Vec::new();
@@ -148,7 +148,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
                 texts.push((delta.choice, text.clone()));
             }
         }
-        if is_held(&event) || numbers.below(8) == 0 {
+        if must_be_held(&event) || numbers.below(8) == 0 {
             writer.hold(frame, &event);
         } else {
             writer.pass(&frame, &event, &mut client);
@@ -158,7 +158,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         }
     }
     for choice in reader.received().choices() {
-        kept(choice, &texts, room);
+        check_kept(choice, &texts, room);
         let _ = reader.received().ending(choice.index);
     }
     let before = client.len();
@@ -174,9 +174,10 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     }
     client.extend(writer.keep_alive());
     if numbers.flip() {
-        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
+        let ends =
+            [ChoiceEnd { choice: 0, end: Some(ReportedEnd::Turn), endmark: None, is_rewritten: false }];
         let usage = numbers.flip().then(Usage::default);
-        client.extend(writer.close(&Closing { choices: &ends, usage, is_end_lost: numbers.flip() }));
+        client.extend(writer.close(&StreamEnd { choices: &ends, usage, is_end_lost: numbers.flip() }));
     } else {
         client.extend(writer.write_error(&StreamError {
             message: text,
@@ -193,14 +194,14 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     }
 }
 
-fn is_held(event: &Event) -> bool {
-    event.closes || !event.finishes.is_empty() || event.is_done || event.error.is_some()
+fn must_be_held(event: &Event) -> bool {
+    event.completes_part || !event.finishes.is_empty() || event.is_done || event.error.is_some()
 }
 
-fn kept(choice: &Choice, texts: &[(u32, String)], room: usize) {
+fn check_kept(choice: &Choice, texts: &[(u32, String)], room: usize) {
     let bytes = choice.text.len() + choice.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>();
     assert!(bytes <= room, "{bytes} bytes are kept, {room} may be");
-    if choice.mendable {
+    if choice.is_mendable {
         let came = texts.iter().filter(|(index, _)| *index == choice.index);
         assert_eq!(choice.text, came.map(|(_, text)| text.as_str()).collect::<String>());
     }

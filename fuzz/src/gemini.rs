@@ -1,6 +1,6 @@
-//! Gemini: the input is a request, a response or an event stream (PC-9).
+//! Gemini. The input is a request, a response or an event stream (PC-9).
 
-/// See [`crate::formats`].
+/// Runs the checks of [`crate::formats`] for this format.
 pub fn check(bytes: &[u8]) {
     crate::formats::check("gemini", bytes);
 }

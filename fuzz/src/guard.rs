@@ -1,8 +1,9 @@
-//! Artifacts: any text is judged under any name, positions are inside the text, and templates are read or rejected.
+//! Artifacts. Any text can be judged under any name, positions are inside the text, and any text can be read
+//! or rejected as a template.
 
 use endmark_guard::{Artifact, AssessedArtifact, Criteria, Guard, Template, Verdict, github, junit, sarif};
 
-/// Judges the text under several file names, and reads it as a template.
+/// Judges the text with several file names, and reads it as a template.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let criteria = Criteria {

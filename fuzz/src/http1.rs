@@ -1,13 +1,15 @@
-//! HTTP/1.1 client connections: the input is everything that the client sends.
+//! HTTP/1.1 connections of clients. The input contains all bytes that the client sends.
 
-use endmark_wire::http1::{BodyLength, Bounds, Chunks, Fault, Framing, Head, Sender, Visitors};
+use endmark_wire::http1::{
+    AccessRules, BodyLength, ChunkReader, Fault, Framing, Head, HeadLimits, SenderHeaders,
+};
 
 use crate::input::Numbers;
 
-const BOUNDS: Bounds = Bounds { bytes: 512, fields: 8 };
+const BOUNDS: HeadLimits = HeadLimits { bytes: 512, fields: 8 };
 
-/// Checks that framing ignores chunking and that `httparse` reads each accepted head alike. Every admitted request
-/// names this machine as its host, and its origin must match that host.
+/// Checks that chunking does not affect framing, and that `httparse` reads each accepted head in the same
+/// way. Each admitted request must name this machine as its host, and its origin must match that host.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let whole = read(&[bytes]);
@@ -25,24 +27,24 @@ pub fn check(bytes: &[u8]) {
         assert!(in_pieces.passed >= whole.passed || whole.fault.is_some());
     }
     for (start, end) in &whole.heads {
-        head(&bytes[*start..*end]);
+        check_head(&bytes[*start..*end]);
     }
-    chunks(bytes);
-    visitors(bytes);
+    check_chunks(bytes);
+    check_visitors(bytes);
 }
 
-/// Everything that framing accepts of a connection.
+/// What framing accepts of a connection.
 #[derive(Default)]
-struct Read {
-    /// Start and end offset of each head.
+struct FramingResult {
+    /// Start and end offsets of the heads.
     heads: Vec<(usize, usize)>,
     passed: usize,
     fault: Option<Fault>,
 }
 
-fn read(pieces: &[&[u8]]) -> Read {
+fn read(pieces: &[&[u8]]) -> FramingResult {
     let mut framing = Framing::new(BOUNDS);
-    let mut read = Read::default();
+    let mut read = FramingResult::default();
     let mut shown = Vec::new();
     for piece in pieces {
         shown.extend_from_slice(piece);
@@ -71,8 +73,8 @@ fn read(pieces: &[&[u8]]) -> Read {
     read
 }
 
-/// Compares an accepted head with the reading of `httparse`.
-fn head(bytes: &[u8]) {
+/// Compares an accepted head with the result of `httparse`.
+fn check_head(bytes: &[u8]) {
     let head = Head::read(bytes, BOUNDS).expect("it passed");
     let mut fields = [httparse::EMPTY_HEADER; 8];
     let mut other = httparse::Request::new(&mut fields);
@@ -100,11 +102,12 @@ fn head(bytes: &[u8]) {
     }
 }
 
-/// Checks that the end of a chunked body does not depend on splits, and that `httparse` agrees on the chunk size.
-fn chunks(bytes: &[u8]) {
-    let mut whole = Chunks::default();
+/// Checks that splits do not affect where a chunked body ends, and that `httparse` finds the same chunk
+/// sizes.
+fn check_chunks(bytes: &[u8]) {
+    let mut whole = ChunkReader::default();
     let passed = whole.read(bytes);
-    let mut singly = Chunks::default();
+    let mut singly = ChunkReader::default();
     let mut count = 0;
     for byte in bytes.chunks(1) {
         match singly.read(byte) {
@@ -115,19 +118,19 @@ fn chunks(bytes: &[u8]) {
             }
         }
     }
-    assert_eq!((passed, singly.is_over()), (Ok(count), whole.is_over()));
+    assert_eq!((passed, singly.is_complete()), (Ok(count), whole.is_complete()));
     if let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(bytes) {
         let has_begun = usize::try_from(size).is_ok_and(|size| size > bytes.len());
-        assert!(!(whole.is_over() && has_begun), "a chunk of {size} bytes is over");
+        assert!(!(whole.is_complete() && has_begun), "a chunk of {size} bytes is over");
     }
 }
 
-/// Checks admission: the first line of the input is the host, the second the origin.
-fn visitors(bytes: &[u8]) {
+/// Checks admission. The first line of the input is the host, and the second line is the origin.
+fn check_visitors(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let (host, origin) = (lines.next(), lines.next());
-    let Ok(ours) = Visitors::new(true, &[], &[]) else { panic!("an empty list of names is valid") };
-    if ours.admit(Sender { host, origins: origin.as_slice(), sites: &[] }).is_err() {
+    let Ok(ours) = AccessRules::new(true, &[], &[]) else { panic!("an empty list of names is valid") };
+    if ours.admit(SenderHeaders { host, origins: origin.as_slice(), sites: &[] }).is_err() {
         return;
     }
     let host =

@@ -1,12 +1,12 @@
 //! Values that a target derives from its input, in addition to the text itself.
 //!
-//! Seeds remain ordinary documents. Where a check needs numbers (a split point, a limit, a field to edit), they come
-//! from a hash of the bytes. The same input therefore always gives the same numbers.
+//! Seeds remain ordinary documents. If a check needs numbers, such as a split point, a limit or the field to
+//! edit, it derives them from a hash of the bytes. The same input therefore always gives the same numbers.
 
 /// Separates the parts of an input.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
-/// Pseudo-random numbers that depend on the input alone.
+/// Pseudo-random numbers that depend only on the input.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers(u64);
 
@@ -34,7 +34,7 @@ impl Numbers {
         self.below(2) == 1
     }
 
-    /// Splits the bytes into up to five pieces.
+    /// Splits the bytes into at most five pieces.
     pub(crate) fn split_pieces<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
         let mut ends: Vec<usize> = (0..self.below(5)).map(|_| self.below(bytes.len() + 1)).collect();
         ends.push(bytes.len());
@@ -49,7 +49,8 @@ pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == SEPARATOR)
 }
 
-/// Whether `serde_json` accepts the text as one JSON value. `None` if deep nesting may be the cause of a rejection.
+/// Whether `serde_json` accepts the text as one JSON value. `None` if it may have rejected the text because
+/// of deep nesting.
 pub(crate) fn is_value(text: &[u8]) -> Option<bool> {
     const MAX_OPENED: usize = 120;
     let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();

@@ -1,4 +1,4 @@
-//! JSON views and edits in place: the input is the document (PC-9).
+//! JSON views and edits in place (PC-9). The input is the document.
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -7,37 +7,37 @@ use endmark_wire::json::{Kind, Value};
 
 use crate::input::{Numbers, is_value};
 
-/// Maximum number of values checked in a document.
+/// Maximum number of values that are checked in a document.
 const MAX_VALUES: usize = 400;
 
-/// Values written into documents. None of them contains an escape that has two spellings.
+/// Values that are written into documents. They contain no escape that has two spellings.
 const NEW_VALUES: &[&str] = &["null", "-1.50e3", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{}"];
 const NEW_TEXTS: &[&str] = &["", "x", "\"\\\n\u{0}\u{1f600}é", "\u{2028}\u{7f}"];
 
-/// Checks that views agree with `serde_json`, and that an edit changes its target and no other byte.
+/// Checks that views agree with `serde_json`, and that an edit changes only its target.
 pub fn check(bytes: &[u8]) {
     let root = match Value::parse(bytes) {
         Ok(root) => root,
         Err(error) => {
             assert_ne!(is_value(bytes), Some(true), "{error}");
-            return refused(bytes, error.offset);
+            return check_error_position(bytes, error.offset);
         }
     };
     assert_ne!(is_value(bytes), Some(false));
     let places = places(root);
     for place in &places {
-        view(place.value);
+        check_view(place.value);
     }
     let mut numbers = Numbers::of(bytes);
     for _ in 0..6 {
         let place = numbers.pick(&places);
-        edit(bytes, place, &mut numbers);
+        check_edit(bytes, place, &mut numbers);
     }
-    several(bytes, &places, &mut numbers);
+    check_several_edits(bytes, &places, &mut numbers);
 }
 
-/// Checks that a parse error names the first byte at which the text can no longer become valid.
-fn refused(bytes: &[u8], offset: usize) {
+/// Checks that a parse error names the first byte after which the text can no longer become valid.
+fn check_error_position(bytes: &[u8], offset: usize) {
     assert!(offset <= bytes.len());
     // Detection accepts a byte order mark, so it rejects a text that starts with 0xEF one byte later.
     if std::str::from_utf8(bytes).is_err() || bytes.starts_with(b"\xEF") {
@@ -56,7 +56,7 @@ fn refused(bytes: &[u8], offset: usize) {
 struct Place<'a> {
     path: String,
     value: Value<'a>,
-    /// The enclosing value and its path.
+    /// The enclosing value with its path.
     parent: Option<(String, Value<'a>)>,
 }
 
@@ -69,7 +69,7 @@ fn places(root: Value<'_>) -> Vec<Place<'_>> {
         next += 1;
         let mut inside: Vec<Place<'_>> = Vec::new();
         for field in value.fields() {
-            assert!(within(field.key, value) && within(field.value, value));
+            assert!(is_within(field.key, value) && is_within(field.value, value));
             assert!(field.key.kind() == Kind::String && field.key.span().end < field.value.span().start);
             let name = field.key.text().unwrap();
             let reached = value.field(&name) == Some(field.value);
@@ -79,7 +79,7 @@ fn places(root: Value<'_>) -> Vec<Place<'_>> {
             }
         }
         for (position, item) in value.items().enumerate() {
-            assert!(within(item, value));
+            assert!(is_within(item, value));
             let parent = Some((path.clone(), value));
             inside.push(Place { path: format!("{path}[{position}]"), value: item, parent });
         }
@@ -92,12 +92,12 @@ fn places(root: Value<'_>) -> Vec<Place<'_>> {
     places
 }
 
-fn within(inner: Value<'_>, outer: Value<'_>) -> bool {
+fn is_within(inner: Value<'_>, outer: Value<'_>) -> bool {
     outer.span().start < inner.span().start && inner.span().end < outer.span().end
 }
 
 /// Compares the view of a value with `serde_json`.
-fn view(value: Value<'_>) {
+fn check_view(value: Value<'_>) {
     let raw = value.raw();
     match value.kind() {
         Kind::String => {
@@ -128,34 +128,34 @@ fn fields(object: Value<'_>) -> Vec<(String, String)> {
     object.fields().map(|field| (field.key.raw().to_owned(), field.value.raw().to_owned())).collect()
 }
 
-/// Makes one edit and checks its exact result.
-fn edit(bytes: &[u8], place: &Place<'_>, numbers: &mut Numbers) {
+/// Makes one edit, and checks its exact result.
+fn check_edit(bytes: &[u8], place: &Place<'_>, numbers: &mut Numbers) {
     let (path, value) = (place.path.as_str(), place.value);
     let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
     let mut edits = Edits::new(bytes).unwrap();
     match value.kind() {
         Kind::Array if numbers.flip() => {
             edits.push(path, json).unwrap();
-            let after = finish(edits, bytes, value);
+            let after = checked_edit(edits, bytes, value);
             let mut items = raws(value.items());
             items.push(json.to_owned());
-            assert_eq!(raws(at(&after, path).items()), items, "push to {path}");
+            assert_eq!(raws(value_at(&after, path).items()), items, "push to {path}");
         }
         Kind::Object if numbers.flip() => {
             let name = if path.is_empty() { "added".to_owned() } else { format!("{path}.added") };
             edits.set(&name, json).unwrap();
-            let after = finish(edits, bytes, value);
+            let after = checked_edit(edits, bytes, value);
             let mut expected = fields(value);
             match value.fields().enumerate().filter(|(_, field)| field.has_name("added")).last() {
                 Some((position, _)) => json.clone_into(&mut expected[position].1),
                 None => expected.push(("\"added\"".to_owned(), json.to_owned())),
             }
-            assert_eq!(fields(at(&after, path)), expected, "insert into {path}");
+            assert_eq!(fields(value_at(&after, path)), expected, "insert into {path}");
         }
         Kind::String if numbers.flip() => {
             edits.extend_string(path, text).unwrap();
-            let after = finish(edits, bytes, value);
-            let (before, after) = (value, at(&after, path));
+            let after = checked_edit(edits, bytes, value);
+            let (before, after) = (value, value_at(&after, path));
             assert!(after.raw().starts_with(&before.raw()[..before.raw().len() - 1]));
             let expected = format!("{}{text}", before.text().unwrap());
             assert_eq!(after.text().as_deref(), Some(expected.as_str()), "extend {path}");
@@ -178,20 +178,21 @@ fn replace_or_remove(mut edits: Edits<'_>, bytes: &[u8], place: &Place<'_>, json
         return;
     }
     edits.remove(path).unwrap();
-    let after = finish(edits, bytes, *parent);
+    let after = checked_edit(edits, bytes, *parent);
     let same_name =
-        |key: Value<'_>| parent.fields().any(|field| field.value == value && same(field.key, key));
+        |key: Value<'_>| parent.fields().any(|field| field.value == value && is_same(field.key, key));
     let kept = parent.fields().filter(|field| !same_name(field.key));
     let kept: Vec<_> = kept.map(|field| (field.key.raw().to_owned(), field.value.raw().to_owned())).collect();
-    assert_eq!(fields(at(&after, parent_path)), kept, "remove {path}");
+    assert_eq!(fields(value_at(&after, parent_path)), kept, "remove {path}");
 }
 
-fn same(one: Value<'_>, other: Value<'_>) -> bool {
+fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     one.text() == other.text()
 }
 
-/// Returns the edited document, after a check that it parses and that every byte outside `changed` is unchanged.
-fn finish(edits: Edits<'_>, bytes: &[u8], changed: Value<'_>) -> Vec<u8> {
+/// Returns the edited document. Checks that it can be parsed and that all bytes outside `changed` are
+/// unchanged.
+fn checked_edit(edits: Edits<'_>, bytes: &[u8], changed: Value<'_>) -> Vec<u8> {
     let after = edits.finish();
     let span = changed.span();
     assert!(after.starts_with(&bytes[..span.start]) && after.ends_with(&bytes[span.end..]));
@@ -200,17 +201,17 @@ fn finish(edits: Edits<'_>, bytes: &[u8], changed: Value<'_>) -> Vec<u8> {
     after
 }
 
-fn at<'a>(bytes: &'a [u8], path: &str) -> Value<'a> {
+fn value_at<'a>(bytes: &'a [u8], path: &str) -> Value<'a> {
     Value::parse(bytes).unwrap().at(path).unwrap()
 }
 
-/// Makes several edits at once, some of them nested, and checks that the result still parses.
-fn several(bytes: &[u8], places: &[Place<'_>], numbers: &mut Numbers) {
+/// Makes several edits at once, some of them nested, and checks that the result can be parsed.
+fn check_several_edits(bytes: &[u8], places: &[Place<'_>], numbers: &mut Numbers) {
     let mut edits = Edits::new(bytes).unwrap();
     for _ in 0..8 {
         let path = numbers.pick(places).path.as_str();
         let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
-        // An edit may fail here; the single edits check when one succeeds.
+        // The edit may fail here. The checks of single edits determine which edits must succeed.
         let _ = match numbers.below(5) {
             0 => edits.set(path, json),
             1 => edits.remove(path),

@@ -1,8 +1,8 @@
-//! Properties that must hold for any input bytes. Each module is one target: a plain function that panics on a
-//! violation.
+//! Properties that must hold for any input bytes. Each module is a target: a plain function that panics if a
+//! property does not hold.
 //!
-//! The functions do not depend on a fuzzer, so `cargo test` replays the committed corpora on any toolchain
-//! (`tests/replay.rs`).
+//! The functions do not depend on a fuzzer, so `cargo test` can replay the committed corpora with any
+//! toolchain (`tests/replay.rs`).
 
 pub mod agents;
 pub mod anthropic_messages;
@@ -29,7 +29,7 @@ pub mod state;
 pub mod stitch;
 pub mod stream;
 
-/// Checks one input, and panics if a property does not hold.
+/// Checks an input, and panics if a property does not hold.
 pub type Check = fn(&[u8]);
 
 /// All targets, each with the name of its corpus.

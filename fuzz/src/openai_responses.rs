@@ -1,6 +1,6 @@
-//! Responses: the input is a request, a response or an event stream (PC-9).
+//! OpenAI Responses. The input is a request, a response or an event stream (PC-9).
 
-/// See [`crate::formats`].
+/// Runs the checks of [`crate::formats`] for this format.
 pub fn check(bytes: &[u8]) {
     crate::formats::check("openai_responses", bytes);
 }

@@ -1,5 +1,5 @@
-//! The state machines that resume, validate and correct (PC-5, PC-6). The input is letters for the policy, then the
-//! first reply and the later replies. Each reply starts with three letters of its own.
+//! The state machines that resume, validate and correct (PC-5, PC-6). The input contains letters for the
+//! policy, the first reply and the later replies. Each reply begins with three letters of its own.
 
 use endmark_recovery::{
     AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, PieceRole, Pipeline, PipelineOutcome,
@@ -10,10 +10,11 @@ use endmark_text::Format;
 
 use crate::input::{Numbers, parts};
 
-/// A number of steps above the bound of any policy used here.
+/// Number of steps that no policy used here can reach.
 const MAX_STEPS: usize = 400;
 
-/// Checks that a pipeline ends within its bounds, never changes what the client has and loses nothing.
+/// Checks that a pipeline ends within its bounds, loses no text, and does not change text that the client
+/// already has.
 pub fn check(bytes: &[u8]) {
     let mut parts = parts(bytes);
     let letters = parts.next().unwrap_or_default();
@@ -27,7 +28,7 @@ pub fn check(bytes: &[u8]) {
     let count = |position: usize| u32::from(letter(position).wrapping_sub(b'0') % 5);
     let (max_attempts, max_corrections) = (count(1), count(2));
     let on_ambiguous = if letter(3) == b'b' { OnAmbiguous::Best } else { OnAmbiguous::Stop };
-    let answers: Vec<Result<(Reply, Join), AskFailure>> = parts.map(answer).collect();
+    let answers: Vec<Result<(Reply, Join), AskFailure>> = parts.map(parse_call_result).collect();
     let Some(begin) = answers.iter().position(Result::is_ok) else { return };
     let Ok((first, _)) = answers[begin].clone() else { return };
     let mut answers = answers.iter().cycle().skip(begin + 1);
@@ -44,9 +45,9 @@ pub fn check(bytes: &[u8]) {
         assert_eq!(step, pipeline.next(), "stable until it is fed");
         match (step, answers.next().unwrap()) {
             (PipelineStep::Done(outcome), answer) => {
-                bounded(&outcome, max_attempts, max_corrections);
-                keeps(&outcome, &beginning, sent);
-                // After the end, input has no effect.
+                check_bounds(&outcome, max_attempts, max_corrections);
+                check_sent_text(&outcome, &beginning, sent);
+                // After the end, further input has no effect.
                 pipeline.accept_correction(Reply::with_stop("{}", Stop::Normal));
                 match answer.clone() {
                     Ok((reply, join)) => pipeline.accept_continuation(reply, join),
@@ -70,7 +71,7 @@ pub fn check(bytes: &[u8]) {
     panic!("it does not end: {pipeline:?}");
 }
 
-/// Requires a name, and reports its problems in order.
+/// A schema that requires a name and reports problems in a fixed order.
 struct NeedsName;
 
 impl Validate for NeedsName {
@@ -81,8 +82,9 @@ impl Validate for NeedsName {
     }
 }
 
-/// Reads the result of one call: letters for stop, ending and join, then the text. `!` marks a failed call.
-fn answer(part: &[u8]) -> Result<(Reply, Join), AskFailure> {
+/// Reads the result of a call: letters for stop, ending and join, followed by the text. `!` marks a failed
+/// call.
+fn parse_call_result(part: &[u8]) -> Result<(Reply, Join), AskFailure> {
     let letter = |position: usize| part.get(position).copied().unwrap_or_default();
     if letter(0) == b'!' {
         return Err(match letter(1) {
@@ -119,14 +121,14 @@ fn answer(part: &[u8]) -> Result<(Reply, Join), AskFailure> {
     Ok((Reply { text, ending, stop, output_tokens, limit, reasoned }, join))
 }
 
-fn bounded(outcome: &PipelineOutcome, max_attempts: u32, max_corrections: u32) {
+fn check_bounds(outcome: &PipelineOutcome, max_attempts: u32, max_corrections: u32) {
     assert!(outcome.attempts <= max_attempts && outcome.corrections <= max_corrections, "{outcome:?}");
     assert!(
         outcome.seams.iter().all(|seam| seam.at <= outcome.text.len()) || !is_resumed(outcome),
         "{outcome:?}"
     );
     if let PipelineResult::Exhausted(end) = &outcome.result {
-        exhausted(end, outcome);
+        check_exhausted(end, outcome);
     }
 }
 
@@ -134,8 +136,9 @@ fn is_resumed(outcome: &PipelineOutcome) -> bool {
     matches!(outcome.result, PipelineResult::Whole | PipelineResult::Resumed)
 }
 
-/// PC-5: checks that only bytes dropped at a settled seam, repeated bytes and remains of cut characters are missing.
-fn exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
+/// PC-5: checks that nothing is missing except bytes dropped at a settled seam, repeated bytes and the
+/// remains of cut characters.
+fn check_exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
     assert!(end.merged_raw.is_char_boundary(end.verified_len) && !end.reason.is_empty(), "{end:?}");
     assert!(outcome.text.starts_with(&end.merged_raw[..end.verified_len]), "{outcome:?}");
     let pieces = || outcome.pieces.iter().filter(|piece| piece.role != PieceRole::Correction);
@@ -151,7 +154,7 @@ fn exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
 }
 
 /// Checks that the text that the client already has is unchanged.
-fn keeps(outcome: &PipelineOutcome, beginning: &str, sent: usize) {
+fn check_sent_text(outcome: &PipelineOutcome, beginning: &str, sent: usize) {
     let sent = &beginning.as_bytes()[..sent.min(beginning.len())];
     assert!(outcome.text.as_bytes().starts_with(sent), "{sent:?} is not kept: {outcome:?}");
     if let PipelineResult::Passed = outcome.result {

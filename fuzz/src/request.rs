@@ -1,8 +1,8 @@
-//! Chat Completions requests: the input is the body (PC-3, PC-9).
+//! Requests of Chat Completions (PC-3, PC-9). The input is the body.
 
 use std::fmt;
 
-use endmark_wire::deciding::{Limits, check as check_deciding};
+use endmark_wire::deciding::{Restrictions, check as check_deciding};
 use endmark_wire::format::FORMATS;
 use endmark_wire::json::{Kind, Value};
 use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolCall, ToolPrefill};
@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::input::Numbers;
 
 /// Top-level fields that a continuation may change, add or remove.
-const TOUCHED: &[&str] = &[
+const CHANGEABLE_FIELDS: &[&str] = &[
     "messages",
     "n",
     "logprobs",
@@ -41,10 +41,10 @@ const TOUCHED: &[&str] = &[
 
 const TEXTS: &[&str] = &["", "Once ", "{\"a\": \"\\u00", "line\n\t\"quoted\" \u{0}é\u{1f600}"];
 
-/// Checks that every continuation of an accepted request is accepted, has the given terms and keeps all unrelated
-/// fields.
+/// Checks that each continuation of an accepted request is accepted, has the given terms, and keeps all
+/// unrelated fields.
 pub fn check(bytes: &[u8]) {
-    deciding(bytes);
+    check_deciding_fields(bytes);
     let Ok(request) = ChatRequest::parse(bytes) else { return };
     assert_eq!(request.body(), bytes);
     let root = Value::parse(bytes).unwrap();
@@ -75,7 +75,7 @@ pub fn check(bytes: &[u8]) {
     let tool = *numbers.pick(&[ToolPrefill::Hermes, ToolPrefill::Calls]);
     let prompt = *numbers.pick(TEXTS);
 
-    let prefill = continuation(&request.with_prefill(partial, terms, variant, tool), root, terms);
+    let prefill = check_continuation(&request.with_prefill(partial, terms, variant, tool), root, terms);
     if let Partial::Text(text) = partial {
         let expected = format!("{}{text}", request.prefill.as_deref().unwrap_or_default());
         assert_eq!(prefill.prefill.unwrap_or_default(), expected);
@@ -83,26 +83,26 @@ pub fn check(bytes: &[u8]) {
     }
     assert_eq!((&prefill.required_format, prefill.has_tools), (&request.required_format, request.has_tools));
 
-    let prompted = continuation(&request.with_prompt(partial, prompt, terms), root, terms);
+    let prompted = check_continuation(&request.with_prompt(partial, prompt, terms), root, terms);
     assert!(prompted.required_format.is_none() && !prompted.has_tools && prompted.prefill.is_none());
     ends_in_question(&prompted, prompt);
-    let corrected = continuation(&request.with_correction(partial, prompt, terms), root, terms);
+    let corrected = check_continuation(&request.with_correction(partial, prompt, terms), root, terms);
     assert!(!corrected.has_tools && corrected.prefill.is_none());
     ends_in_question(&corrected, prompt);
-    let again = continuation(&request.with_limit(terms), root, terms);
+    let again = check_continuation(&request.with_limit(terms), root, terms);
     assert_eq!(again.prefill, request.prefill);
 }
 
-/// Reads a continuation and compares it with the original request.
-fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
+/// Reads a continuation, and compares it with the original request.
+fn check_continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
     let request = ChatRequest::parse(body).unwrap_or_else(|error| {
         panic!("{error}: {}", String::from_utf8_lossy(body));
     });
     assert_eq!((request.limit, request.stream, request.choices), (Some(terms.limit), terms.stream, 1));
     assert!(request.include_usage || !(terms.stream && terms.include_usage));
     let root = Value::parse(body).unwrap();
-    assert_eq!(untouched(root), untouched(original));
-    // Every message is kept, except that the last one may be an assistant message that the continuation extends.
+    assert_eq!(unchangeable_fields(root), unchangeable_fields(original));
+    // All messages are kept, except that the continuation may extend an assistant message at the end.
     let (before, after) = (messages(original), messages(root));
     let kept = before.len().saturating_sub(1);
     assert_eq!(before[..kept], after[..kept]);
@@ -110,8 +110,8 @@ fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
     request
 }
 
-fn untouched(root: Value<'_>) -> Vec<(&str, &str)> {
-    let fields = root.fields().filter(|field| !TOUCHED.iter().any(|name| field.has_name(name)));
+fn unchangeable_fields(root: Value<'_>) -> Vec<(&str, &str)> {
+    let fields = root.fields().filter(|field| !CHANGEABLE_FIELDS.iter().any(|name| field.has_name(name)));
     fields.map(|field| (field.key.raw(), field.value.raw())).collect()
 }
 
@@ -126,16 +126,19 @@ fn ends_in_question(request: &ChatRequest, prompt: &str) {
     assert_eq!(last.field("content").and_then(Value::text).as_deref(), Some(prompt));
 }
 
-/// Checks that an accepted request has each deciding field at most once, as read by a parser that ignores case.
-fn deciding(bytes: &[u8]) {
+/// Checks that an accepted request contains each deciding field at most once, even for a parser that ignores
+/// case.
+fn check_deciding_fields(bytes: &[u8]) {
     let Ok(root) = Value::parse(bytes) else { return };
     let Ok(Names(names)) = serde_json::from_slice(bytes) else { return };
     for format in FORMATS {
-        if check_deciding(root, format.facts().deciding, Limits { models: true, budget: true }).is_err() {
+        if check_deciding(root, format.facts().deciding_fields, Restrictions { models: true, budget: true })
+            .is_err()
+        {
             continue;
         }
-        for known in format.facts().deciding {
-            let is_meant = |name: &&String| known.names.iter().any(|known| caseless(name) == *known);
+        for known in format.facts().deciding_fields {
+            let is_meant = |name: &&String| known.names.iter().any(|known| lowercase_name(name) == *known);
             let matching: Vec<_> = names.iter().filter(is_meant).collect();
             assert!(matching.len() <= 1, "{matching:?}");
             assert!(matching.iter().all(|name| known.names.contains(&name.as_str())), "{matching:?}");
@@ -143,7 +146,7 @@ fn deciding(bytes: &[u8]) {
     }
 }
 
-fn caseless(name: &str) -> String {
+fn lowercase_name(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 

@@ -1,4 +1,4 @@
-//! Chat Completions responses: the input is the body (PC-9).
+//! Responses of Chat Completions (PC-9). The input is the body.
 
 use endmark_wire::json::{Kind, Value};
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, ToolCall, Usage, error_body, read_error};
@@ -10,7 +10,7 @@ const REQUESTS: &[&str] =
 
 const TEXTS: &[&str] = &["", "Hello", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
 
-/// Checks that an edited response reads the same, except for the edited fields.
+/// Checks that an edited response is read like the original, except for the edited fields.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     if let Some(error) = read_error(bytes) {
@@ -24,17 +24,17 @@ pub fn check(bytes: &[u8]) {
     let root = Value::parse(bytes).unwrap();
     for (position, choice) in response.choices.iter().enumerate() {
         let arguments: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
-        assert_eq!(choice.received, choice.text.len() + arguments);
-        // If several choices share an index, edits apply to the first of them.
+        assert_eq!(choice.received_bytes, choice.text.len() + arguments);
+        // If several choices have the same index, edits apply to the first of them.
         let first = response.choices.iter().position(|other| other.index == choice.index);
         if first == Some(position) && position < 8 {
-            edit(&response, root, position, &request, &mut numbers);
+            check_edit(&response, root, position, &request, &mut numbers);
         }
     }
-    usage(&response, root, &request, &mut numbers);
+    check_usage(&response, root, &request, &mut numbers);
 }
 
-fn edit(
+fn check_edit(
     response: &ChatResponse,
     root: Value<'_>,
     position: usize,
@@ -53,7 +53,7 @@ fn edit(
 
     let mut edit = response.edit();
     edit.set_text(choice.index, &text);
-    // Clients distinguish choices by index, so an edit must not touch a choice with another index.
+    // Clients distinguish choices by their index, so an edit must not change a choice with another index.
     edit.set_finish(choice.index, "length");
     let changed = edit.finish();
     let again = ChatResponse::parse(&changed, request).unwrap();
@@ -62,14 +62,14 @@ fn edit(
         if other == position {
             assert_eq!(&after.text, if can_hold_text { &text } else { &before.text });
             if can_hold_finish {
-                assert_eq!(after.finish.as_ref().map(|finish| finish.word.as_str()), Some("length"));
+                assert_eq!(after.finish.as_ref().map(|finish| finish.reason.as_str()), Some("length"));
             }
             assert_eq!(after.tool_calls, before.tool_calls);
         } else {
             assert_eq!(after, before);
         }
     }
-    assert_eq!(others(Value::parse(&changed).unwrap()), others(root));
+    assert_eq!(unchanged_fields(Value::parse(&changed).unwrap()), unchanged_fields(root));
 
     let calls = [ToolCall { id: Some("c".to_owned()), name: "f".to_owned(), ..ToolCall::default() }];
     let mut edit = response.edit();
@@ -87,11 +87,12 @@ fn edit(
     }
 }
 
-fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, numbers: &mut Numbers) {
+fn check_usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, numbers: &mut Numbers) {
     if root.kind() != Kind::Object {
         return;
     }
-    // Parts must not exceed their totals, as in all usage that is written. A reader adds a larger part to its total.
+    // Parts must not exceed their totals, as in all usage that is written. The reader adds a larger part to
+    // its total.
     let (prompt, completion) = (numbers.below(1 << 40), numbers.below(1 << 40));
     let usage = Usage {
         prompt: prompt as u64,
@@ -111,11 +112,11 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
     assert_eq!(again.choices, response.choices);
     let changed = Value::parse(&changed).unwrap();
     assert_eq!(changed.at("endmark.a").and_then(Value::as_u64), Some(1));
-    assert_eq!(others(changed), others(root));
+    assert_eq!(unchanged_fields(changed), unchanged_fields(root));
 }
 
-/// Returns the fields that no edit here touches.
-fn others(root: Value<'_>) -> Vec<(&str, &str)> {
+/// Returns the fields that the edits do not change.
+fn unchanged_fields(root: Value<'_>) -> Vec<(&str, &str)> {
     let touched = |field: &endmark_wire::json::Field<'_>| {
         ["choices", "usage", "endmark"].iter().any(|name| field.has_name(name))
     };

@@ -1,4 +1,4 @@
-//! Saved detectors (PC-2): the input is a text, or a saved state, a separator and the text that continues it.
+//! Saved detectors (PC-2). The input is a text, or a saved state, a separator and the text that continues it.
 
 use endmark_text::detect::Detector;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::detect::formats;
 use crate::input::{Numbers, SEPARATOR};
 
-/// Number of changed states to try, and maximum number of values changed in each.
-const CHANGES: usize = 3;
+/// Number of changed states that are tried, and maximum number of values that are changed in each.
+const MAX_CHANGES: usize = 3;
 
-/// Checks that a restored state continues like the original. A state that no text produces is rejected, or gives
-/// bounded results and never panics.
+/// Checks that a restored state continues like the original. A state that no text produces must be rejected,
+/// or give results within bounds without a panic.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let mut parts = bytes.splitn(2, |byte| *byte == SEPARATOR);
@@ -32,10 +32,10 @@ pub fn check(bytes: &[u8]) {
             restored.push(piece);
             assert_eq!(restored.detection(), detector.detection(), "{format} from {cut}");
         }
-        for _ in 0..CHANGES {
+        for _ in 0..MAX_CHANGES {
             let mut changed = saved.clone();
-            for _ in 0..=numbers.below(CHANGES) {
-                change(&mut changed, &mut numbers);
+            for _ in 0..=numbers.below(MAX_CHANGES) {
+                change_value(&mut changed, &mut numbers);
             }
             if let Ok(detector) = serde_json::from_value::<Detector>(changed) {
                 resume_detector(detector, &bytes[cut..], &mut numbers);
@@ -44,7 +44,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Feeds a detector whose state may not come from any text.
+/// Passes text to a detector whose state may not come from any text.
 fn resume_detector(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
     for piece in [&b""[..]].into_iter().chain(numbers.split_pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]])
     {
@@ -53,7 +53,7 @@ fn resume_detector(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
         assert_eq!(found.verdict, detector.verdict());
         let _ = (detector.is_whole(), detector.is_malformed(), detector.format());
         if let Some(truncation) = found.verdict.truncation() {
-            let signs: usize = truncation.open.iter().map(|open| open.sign().len()).sum();
+            let signs: usize = truncation.open.iter().map(|open| open.opener().len()).sum();
             assert!(signs <= text.len() * 2 + (1 << 16), "{signs} signs");
         }
         let _ = serde_json::to_string(&detector).expect("any state can be saved");
@@ -61,7 +61,7 @@ fn resume_detector(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
 }
 
 /// Changes one number, flag or name of a state.
-fn change(state: &mut Value, numbers: &mut Numbers) {
+fn change_value(state: &mut Value, numbers: &mut Numbers) {
     const NAMES: &[&str] = &[
         "Start",
         "Marked",
@@ -93,8 +93,8 @@ fn change(state: &mut Value, numbers: &mut Numbers) {
         "e",
         "rue",
     ];
-    let place = numbers.below(leaves(state));
-    let Some(leaf) = leaf(state, &mut place.clone()) else { return };
+    let place = numbers.below(count_leaves(state));
+    let Some(leaf) = nth_leaf(state, &mut place.clone()) else { return };
     *leaf = match leaf {
         Value::Number(number) => {
             let number = number.as_u64().unwrap_or_default();
@@ -126,16 +126,18 @@ fn change(state: &mut Value, numbers: &mut Numbers) {
 }
 
 /// Counts the values without parts: scalars, empty arrays and empty objects.
-fn leaves(value: &Value) -> usize {
+fn count_leaves(value: &Value) -> usize {
     match value {
-        Value::Array(items) if !items.is_empty() => items.iter().map(leaves).sum(),
-        Value::Object(members) if !members.is_empty() => members.values().map(leaves).sum(),
+        Value::Array(items) if !items.is_empty() => items.iter().map(count_leaves).sum(),
+        Value::Object(members) if !members.is_empty() => members.values().map(count_leaves).sum(),
         _ => 1,
     }
 }
 
-fn leaf<'v>(value: &'v mut Value, place: &mut usize) -> Option<&'v mut Value> {
-    if leaves(value) == 1 && !matches!(value, Value::Array(items) if !items.is_empty()) && !value.is_object()
+fn nth_leaf<'v>(value: &'v mut Value, place: &mut usize) -> Option<&'v mut Value> {
+    if count_leaves(value) == 1
+        && !matches!(value, Value::Array(items) if !items.is_empty())
+        && !value.is_object()
     {
         if *place == 0 {
             return Some(value);
@@ -144,8 +146,8 @@ fn leaf<'v>(value: &'v mut Value, place: &mut usize) -> Option<&'v mut Value> {
         return None;
     }
     match value {
-        Value::Array(items) => items.iter_mut().find_map(|item| leaf(item, place)),
-        Value::Object(members) => members.values_mut().find_map(|member| leaf(member, place)),
+        Value::Array(items) => items.iter_mut().find_map(|item| nth_leaf(item, place)),
+        Value::Object(members) => members.values_mut().find_map(|member| nth_leaf(member, place)),
         _ => None,
     }
 }

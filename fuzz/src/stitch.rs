@@ -1,4 +1,5 @@
-//! Stitching (PC-4): the input is two letters for the format and the continuation point, then the parts.
+//! Stitching (PC-4). The input contains two letters for the format and the continuation point, and then the
+//! parts.
 
 use endmark_recovery::{AskedFrom, MergeError, Merged, Outcome, merge_chunks, stitch};
 use endmark_text::detect::detect;
@@ -6,11 +7,11 @@ use endmark_text::{Format, Verdict};
 
 use crate::input::parts;
 
-/// Maximum length in bytes of the glue between two parts, such as an indentation that was lost.
+/// Maximum length in bytes of the text that is inserted between two parts, such as a lost indentation.
 const MAX_GLUE: usize = 64;
 
-/// Checks merged texts: the verdict is correct, the text begins with the settled prefix and contains only received
-/// bytes and glue. An error loses nothing.
+/// Checks that the verdict on a merged text is correct, and that the text begins with the settled prefix and
+/// contains only received bytes and inserted glue. An error must lose no text.
 pub fn check(bytes: &[u8]) {
     let mut parts = parts(bytes).map(|part| String::from_utf8_lossy(part).into_owned());
     let letters = parts.next().unwrap_or_default();
@@ -30,49 +31,50 @@ pub fn check(bytes: &[u8]) {
     };
     let chunks: Vec<String> = parts.collect();
     if let [initial, continuation, ..] = chunks.as_slice() {
-        two(initial, continuation, &format, from);
+        check_two_parts(initial, continuation, &format, from);
     }
-    several(&chunks, &format, from);
+    check_several_parts(&chunks, &format, from);
 }
 
-fn two(initial: &str, continuation: &str, format: &Format, from: AskedFrom) {
+fn check_two_parts(initial: &str, continuation: &str, format: &Format, from: AskedFrom) {
     let received = [initial, continuation].concat();
     match merge_chunks(initial, continuation, format, from) {
         Ok(found) => {
-            merged(&found, initial, continuation, format);
-            // `Format::Auto` resolves its format from the first part alone, so its verdict is not checked here.
+            check_merged(&found, initial, continuation, format);
+            // `Format::Auto` determines its format from the first part alone, so its verdict is not checked
+            // here.
             assert!(!format.has_grammar() || found.verdict.is_whole(), "{found:?}");
         }
         Err(MergeError::StillTruncated { merged: found }) => {
-            merged(&found, initial, continuation, format);
+            check_merged(&found, initial, continuation, format);
             assert!(found.verdict.truncation().is_some(), "{found:?}");
         }
-        Err(MergeError::Ambiguous { best, .. }) => merged(&best, initial, continuation, format),
+        Err(MergeError::Ambiguous { best, .. }) => check_merged(&best, initial, continuation, format),
         Err(MergeError::NothingToJoin { .. }) => assert!(!initial.is_empty() && !continuation.is_empty()),
         Err(MergeError::Malformed { attempt, verified_len, reason }) => {
             assert!(attempt == received && !reason.is_empty());
-            verified(&attempt, verified_len, format);
+            check_verified(&attempt, verified_len, format);
         }
         Err(MergeError::NoSeam { attempt, verified_len, reason }) => {
             assert!(attempt == received && !reason.is_empty());
             assert!(verified_len <= initial.len());
-            verified(&attempt, verified_len, format);
+            check_verified(&attempt, verified_len, format);
         }
     }
 }
 
-fn merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
+fn check_merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
     if *format != Format::Auto {
         assert_eq!(detect(found.text.as_bytes(), format).verdict, found.verdict, "{found:?}");
     }
-    // Replacement characters of a cut character belong to neither side.
+    // The replacement characters of a cut character belong to neither part.
     let sound = initial.trim_end_matches('\u{fffd}');
     let settled = match detect(sound.as_bytes(), format).verdict {
         Verdict::Truncated(cut) if *format != Format::Marker("<END>".to_owned()) => cut.truncation_index,
         Verdict::Truncated(_) | Verdict::Whole | Verdict::Malformed { .. } => sound.len(),
     };
-    // Where `Format::Auto` finds JSON in prose or a fence, it settles text later than the format that joins the
-    // parts.
+    // If `Format::Auto` finds JSON in prose or in a fence, it settles text later than the format with which
+    // the parts are joined.
     if *format != Format::Auto {
         let floor = sound.floor_char_boundary(settled);
         assert!(
@@ -91,7 +93,7 @@ fn merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
     assert!(glue.is_some_and(|glue| glue <= MAX_GLUE), "{found:?}");
 }
 
-fn verified(attempt: &str, verified_len: usize, format: &Format) {
+fn check_verified(attempt: &str, verified_len: usize, format: &Format) {
     assert!(verified_len <= attempt.len());
     if *format != Format::Auto {
         let verdict = detect(&attempt.as_bytes()[..verified_len], format).verdict;
@@ -100,7 +102,7 @@ fn verified(attempt: &str, verified_len: usize, format: &Format) {
     }
 }
 
-fn several(chunks: &[String], format: &Format, from: AskedFrom) {
+fn check_several_parts(chunks: &[String], format: &Format, from: AskedFrom) {
     let found = stitch(chunks, format, from);
     assert!(found.seams.len() < chunks.len().max(1), "{found:?}");
     assert_eq!(found.error.is_none(), found.outcome == Outcome::Whole, "{found:?}");

@@ -1,8 +1,8 @@
-//! Streamed replies: the input is an event stream (PC-9).
+//! Streamed replies (PC-9). The input is an event stream.
 
 use endmark_wire::json::Value;
 use endmark_wire::openai_chat::{
-    ChatRequest, ChatStream, ChunkEdit, Delta, Piece, Template, ToolCall, Usage,
+    ChatRequest, ChatStream, ChoicePiece, ChunkEdit, Piece, Template, ToolCall, Usage,
 };
 use endmark_wire::sse::{Decoder, Frame, Tail, data_frame};
 
@@ -10,7 +10,8 @@ use crate::input::Numbers;
 
 const REQUEST: &[u8] = br#"{"model":"m","messages":[],"stream":true}"#;
 
-/// Checks that a stream keeps what it received, within its limit, and that made and edited chunks read as intended.
+/// Checks that a stream keeps the received text within its limit, and that generated and edited chunks are
+/// read back as intended.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let request = ChatRequest::parse(REQUEST).unwrap();
@@ -21,18 +22,18 @@ pub fn check(bytes: &[u8]) {
     for frame in &frames {
         let Ok(chunk) = stream.read_frame(frame) else { continue };
         for finish in &chunk.finishes {
-            // Nothing is kept of a choice beyond the maximum that a request can ask for.
+            // Choices beyond the maximum number that a request can ask for are not kept.
             if let Some(choice) = stream.choice_at(finish.choice) {
                 assert!(choice.finish.is_some());
             }
         }
         came.extend(chunk.pieces);
         if let Some(data) = &frame.data {
-            edit(data);
+            check_edit(data);
         }
     }
-    kept(&stream, &came, room);
-    made(stream.template(), &request, &mut numbers);
+    check_kept(&stream, &came, room);
+    check_generated_chunks(stream.template(), &request, &mut numbers);
 }
 
 fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
@@ -50,8 +51,8 @@ fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
     frames
 }
 
-/// Compares what a stream keeps with the pieces that it reported.
-fn kept(stream: &ChatStream, came: &[Delta], room: usize) {
+/// Compares the text that a stream keeps with the pieces that it reported.
+fn check_kept(stream: &ChatStream, came: &[ChoicePiece], room: usize) {
     let mut bytes = 0;
     for choice in stream.choices() {
         let pieces = || came.iter().filter(|delta| delta.choice == choice.index).map(|delta| &delta.piece);
@@ -68,8 +69,8 @@ fn kept(stream: &ChatStream, came: &[Delta], room: usize) {
             })
         };
         let received: usize = texts().chain(arguments(None)).map(str::len).sum();
-        assert_eq!(choice.received, received);
-        if choice.mendable {
+        assert_eq!(choice.received_bytes, received);
+        if choice.is_mendable {
             assert_eq!(choice.text, texts().collect::<String>());
             for call in &choice.tool_calls {
                 assert_eq!(call.arguments, arguments(Some(call.index)).collect::<String>());
@@ -83,8 +84,8 @@ fn kept(stream: &ChatStream, came: &[Delta], room: usize) {
     assert!(stream.choices().len() <= 128);
 }
 
-/// Checks that each made chunk reads as the content it was made for.
-fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
+/// Checks that each generated chunk is read back with the intended content.
+fn check_generated_chunks(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
     let choice = u32::try_from(numbers.below(3)).unwrap();
     let text = *numbers.pick(&["x", "\"\\\r\n\u{0}", "é\u{1f600}"]);
     let call = ToolCall {
@@ -118,15 +119,15 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
         stream.read_frame(&frames[0]).unwrap();
     }
     let [made] = stream.choices() else { panic!("{:?}", stream.choices()) };
-    assert_eq!((made.index, made.text.as_str(), made.mendable), (choice, text, true));
+    assert_eq!((made.index, made.text.as_str(), made.is_mendable), (choice, text, true));
     assert_eq!(made.tool_calls.len(), 1);
     assert_eq!(made.tool_calls[0].arguments, format!("{{{text}"));
-    assert_eq!(made.finish.as_ref().map(|finish| finish.word.as_str()), Some("stop"));
+    assert_eq!(made.finish.as_ref().map(|finish| finish.reason.as_str()), Some("stop"));
     assert_eq!(stream.usage(), Some(&usage));
 }
 
-/// Checks that an edited chunk is a valid chunk and that its other fields are unchanged.
-fn edit(data: &str) {
+/// Checks that an edited chunk is valid and that its other fields are unchanged.
+fn check_edit(data: &str) {
     let Ok(mut edit) = ChunkEdit::new(data) else { return };
     let untouched = edit.clone().finish();
     assert_eq!(untouched, data.as_bytes());

@@ -1,4 +1,4 @@
-//! Replays every committed seed, so that known failures cannot return.
+//! Replays every committed seed, so that a fixed failure cannot return unnoticed.
 
 use std::collections::BTreeSet;
 use std::fs;

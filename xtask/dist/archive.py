@@ -1,4 +1,4 @@
-"""Archives that come out the same, byte for byte, whenever and wherever they are made."""
+"""Writes archives that are identical byte for byte, regardless of when and where they are made."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ def tar(entries: list[Entry], epoch: int) -> bytes:
 
 
 def compressed(content: bytes) -> bytes:
-    """In gzip's form, without a name and a time of its own. For a program the last percent is not worth a minute."""
+    """Returns the content in gzip's format, without a name and a time. For a program, the last percent of compression
+    is not worth a minute.
+    """
     level = 9 if len(content) < QUICKLY_COMPRESSED_BYTES else 6
     return gzip.compress(content, compresslevel=level, mtime=0)
 
 
 def archived_with_ar(members: list[tuple[str, bytes]], epoch: int) -> bytes:
-    """The outer form of a Debian package."""
+    """Returns an `ar` archive, the outer format of a Debian package."""
     written = io.BytesIO(b"!<arch>\n")
     written.seek(0, io.SEEK_END)
     for name, content in members:
@@ -57,7 +59,7 @@ def archived_with_ar(members: list[tuple[str, bytes]], epoch: int) -> bytes:
 
 
 def wheel(entries: list[Entry], information: str, epoch: int) -> bytes:
-    """A wheel, with the record of its files."""
+    """Returns a wheel that includes the record of its files."""
     record = f"{information}/RECORD"
     lines = []
     for entry in entries:
@@ -65,7 +67,7 @@ def wheel(entries: list[Entry], information: str, epoch: int) -> bytes:
         lines.append(f"{entry.path},sha256={digest},{len(entry.content)}\n")
     entries = [*entries, Entry(record, "".join([*lines, f"{record},,\n"]).encode())]
     written = io.BytesIO()
-    # The form knows no time before 1980.
+    # The ZIP format has no time before 1980.
     when = time.gmtime(max(epoch, 315532800))[:6]
     with zipfile.ZipFile(written, "w") as archive:
         for entry in entries:
@@ -77,13 +79,13 @@ def wheel(entries: list[Entry], information: str, epoch: int) -> bytes:
 
 
 def below(folder: Path, prefix: str = "") -> list[Entry]:
-    """The files of a folder."""
+    """Returns the files of a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return [Entry(prefix + str(path.relative_to(folder)), path.read_bytes()) for path in files]
 
 
 def with_folders(entries: list[Entry]) -> list[Entry]:
-    """With the folders that the files are in, each once."""
+    """Returns the entries with the folders that contain them. Each folder occurs once."""
     present = {entry.path for entry in entries}
     folders = {str(parent) for entry in entries for parent in Path(entry.path).parents} - {"."}
     return [*(Entry(folder, None, 0o755) for folder in folders if folder not in present), *entries]

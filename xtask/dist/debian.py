@@ -1,4 +1,4 @@
-"""A Debian package with a systemd unit; installing it does not start the unit."""
+"""Builds a Debian package with a systemd unit. Installing the package does not start the unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An OCI image from nothing but the program and the certificate authorities of the machine that makes it."""
+"""Builds an OCI image that contains only the program and the certificate authorities of the building machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from archive import Entry, compressed, tar, with_folders
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
-# "nonroot" of other images without a system: no such user exists anywhere.
+# The user `nonroot` of other minimal images. No such user exists in the image.
 USER = 65532
 STATE = "var/lib/endmark"
 
@@ -46,7 +46,7 @@ def pack(release, machine, program: bytes) -> tuple[str, bytes]:
         "Cmd": ["serve"],
         "Volumes": {f"/{STATE}": {}},
         "WorkingDir": f"/{STATE}",
-        # Not in OCI's own list, but Docker reads it; Kubernetes has probes of its own.
+        # The OCI specification does not define this key, but Docker reads it. Kubernetes has probes of its own.
         "Healthcheck": {"Test": ["CMD", "/endmark", "doctor", "--serving"], "Interval": 30_000_000_000, "Timeout": 5_000_000_000},
         "Labels": {
             "org.opencontainers.image.title": "endmark",

@@ -1,4 +1,6 @@
-"""The licence texts of all third-party code and data in the program, as one file that every package contains."""
+"""Collects the licence texts of all third-party code and data in the program into one file, which every package
+contains.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,11 @@ import re
 from pathlib import Path
 
 NAME = "THIRD-PARTY-NOTICES.txt"
-# Names of licence files, with any ending; C sources keep theirs in a folder of their own.
+# Names of licence files, with any suffix. C sources have theirs in a separate folder.
 LICENCE = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)([-_.].*)?$", re.IGNORECASE)
 DEEPEST = 3
-# Copied into this repository, or part of every program; each has its text beside it or is named with its licence.
+# Code and data that was copied into this repository or is part of every program. The licence text is next to it, or
+# is named here.
 COPIED = {
     "vocabulary of the tokenizer for Claude models": "crates/endmark-context/data/claude-LICENSE",
     "vocabularies of the tokenizers for OpenAI models": "crates/endmark-context/data/openai-LICENSE",
@@ -20,7 +23,7 @@ static, the C library musl (MIT, Copyright 2005-2020 Rich Felker and others). SQ
 
 
 def texts(folder: Path) -> list[str]:
-    """The licence texts in the sources of a package, each once."""
+    """Returns the distinct licence texts in the sources of a package."""
     files = [path for path in folder.rglob("*") if LICENCE.match(path.name) and path.is_file()]
     near = [path for path in files if len(path.relative_to(folder).parts) <= DEEPEST and path.suffix not in {".rs", ".c", ".h", ".html"}]
     found = (path.read_text(errors="replace").strip() for path in sorted(near))
@@ -28,7 +31,9 @@ def texts(folder: Path) -> list[str]:
 
 
 def made(root: Path, packages: list[dict]) -> bytes:
-    """One text: each licence once, above it the names of what is under it. The same packages give the same bytes."""
+    """Returns one text with each licence once. The names of the licensed packages precede it. The same packages give
+    the same bytes.
+    """
     under: dict[str, list[str]] = {}
     bare = []
     for package in sorted(packages, key=lambda package: (package["name"], package["version"])):
@@ -38,7 +43,7 @@ def made(root: Path, packages: list[dict]) -> bytes:
         name = f"{package['name']} {package['version']} ({licence})"
         found = texts(Path(package["manifest_path"]).parent)
         if "GPL" not in licence:
-            # zstd comes under either of two licences, and its package declares the other one.
+            # zstd can be used under either of two licences, and its package declares the other one.
             found = [text for text in found if "GNU GENERAL PUBLIC LICENSE" not in text[:200]]
         for text in found:
             under.setdefault(text, []).append(name)

@@ -1,4 +1,6 @@
-"""npm: `endmark`, which starts the program in the package for its machine, and loads the addon there. Nothing runs when it is installed."""
+"""Builds the npm packages. `endmark` starts the program in the package for its machine, or loads the addon from it.
+Installing runs no scripts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 from archive import Entry, compressed, tar
 
 SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "node"
-# What of its manifest concerns users.
+# The fields of the manifest that concern users.
 MANIFEST = ["type", "engines", "main", "types", "exports", "peerDependencies", "peerDependenciesMeta"]
 
 FRONT = b'''#!/usr/bin/env node
@@ -54,7 +56,7 @@ def package(machine) -> str:
 
 
 def pack_program(release, machine, program: bytes, addon: bytes | None) -> tuple[str, bytes]:
-    # `preferUnplugged`: they have to be files on the disk.
+    # `preferUnplugged`: these have to be files on the disk.
     manifest = {"name": package(machine), "os": ["linux"], "cpu": [machine.node], "preferUnplugged": True}
     files = [Entry("endmark", program, 0o755)]
     if addon:

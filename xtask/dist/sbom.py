@@ -1,4 +1,6 @@
-"""What the program is built from, as a CycloneDX document: asked of cargo, for its target and its own features."""
+"""Describes what the program is built from as a CycloneDX document. Cargo reports it for the target and the features
+of the program.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ import uuid
 from pathlib import Path
 
 PRODUCT = "endmark"
-# The package that the program is built from.
+# The package from which the program is built.
 PACKAGE = "endmark-cli"
-# What packages for other languages load, by its folder in `bindings/`.
+# The libraries of packages for other languages, by their folder in `bindings/`.
 LIBRARIES = {"python": "endmark-python", "node": "endmark-node"}
 
 
 def closure(metadata: dict, product: str) -> list[dict]:
-    """The packages that a product is linked or built with, itself left out."""
+    """Returns the packages with which a product is linked or built, without the product itself."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     own = next(id for id, package in packages.items() if package["name"] == product and id in metadata["workspace_members"])
@@ -44,7 +46,7 @@ def component(package: dict, sums: dict[tuple[str, str], str]) -> dict:
 
 
 def locked(root: Path) -> dict[tuple[str, str], str]:
-    """The sums of packages, as cargo's lock file has them."""
+    """Returns the checksums of packages from cargo's lock file."""
     sums, package = {}, {}
     for line in (root / "Cargo.lock").read_text().splitlines():
         if line == "[[package]]":
@@ -58,12 +60,12 @@ def locked(root: Path) -> dict[tuple[str, str], str]:
 
 
 def packages(root: Path, machine) -> list[dict]:
-    """The packages that the program for this machine is made of, as cargo describes them."""
+    """Returns the packages of the program for this machine, as cargo describes them."""
     return described(root / "crates" / PACKAGE / "Cargo.toml", machine.triple, PACKAGE)
 
 
 def library_packages(root: Path, machine) -> list[dict]:
-    """The same of the libraries for other languages, which are linked to glibc."""
+    """Returns the packages of the libraries for other languages, which are linked to glibc."""
     triple = machine.triple.replace("-musl", "-gnu")
     return [
         package

@@ -1,6 +1,7 @@
-"""Python wheels whose script is the program itself: `pip install endmark`, `uvx endmark demo`.
+"""Builds Python wheels whose script is the program itself: `pip install endmark`, `uvx endmark demo`.
 
-One is for every C library, and has the program alone. Another is for glibc, and has the module `endmark`, too: pip prefers it where both fit.
+One wheel works with every C library and contains only the program. The other one is for glibc and also contains the
+module `endmark`. pip prefers it if both can be installed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ ANY_LIBC = ["manylinux_2_17", "manylinux2014", "musllinux_1_1"]
 # The module is linked to glibc 2.17.
 GLIBC = ["manylinux_2_17", "manylinux2014"]
 SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "python" / "python" / "endmark"
-# As in bindings/python/pyproject.toml.
+# The same as in bindings/python/pyproject.toml.
 EXTRAS = {"langchain": "langchain>=1.0", "adk": "google-adk>=2.0"}
 
 MAIN = b'''"""`python -m endmark`: the program that was installed beside this module."""
@@ -39,13 +40,13 @@ if __name__ == "__main__":
 
 
 def pack(release, machine, program: bytes) -> tuple[str, bytes]:
-    """The wheel with the program alone."""
+    """Returns the wheel that contains only the program."""
     init = b'"""Endmark is a program; `python -m endmark` runs it."""\n'
     return packed(release, machine, program, "py3-none", ANY_LIBC, {"endmark/__init__.py": init}, ["Requires-Python: >=3.8"])
 
 
 def pack_module(release, machine, program: bytes, module: bytes) -> tuple[str, bytes]:
-    """The wheel with the program and the module."""
+    """Returns the wheel that contains the program and the module."""
     files = {
         f"endmark/{path.name}": path.read_bytes()
         for path in sorted(SOURCES.iterdir())

@@ -1,6 +1,6 @@
-"""Writes the table of models from two packages: prices of genai-prices, limits and capabilities of litellm.
+"""Writes the table of models from two packages: prices from genai-prices, limits and capabilities from litellm.
 
-Run by `cargo xtask models` in an environment that has genai-prices, with the table of litellm beside it.
+`cargo xtask models` runs it in an environment that contains genai-prices, with the table of litellm next to it.
 """
 
 from __future__ import annotations
@@ -15,32 +15,34 @@ from pathlib import Path
 from genai_prices import types
 from genai_prices.data import providers
 
-# Whose models are in the table, in the order in which a name without a provider is looked up. Companies that serve their
-# own models come before those that serve models of others, so that `llama-…` is priced by its provider's name only.
+# The providers whose models are in the table, in the order in which a name without a provider is looked up. Companies
+# that serve their own models come before those that serve models of others, so `llama-…` has a price only with its
+# provider's name.
 PROVIDERS = {
     "openai": "openai", "anthropic": "anthropic", "google": "gemini", "deepseek": "deepseek", "mistral": "mistral",
     "x-ai": "xai", "moonshotai": "moonshot", "zai": "zai", "minimax": "minimax", "cohere": "cohere", "groq": "groq",
     "cerebras": "cerebras", "perplexity": "perplexity",
 }  # fmt: skip
 
-# The names of rates there and here. A model that is billed by anything else is left out: its price would be wrong.
+# The names of rates in genai-prices and in the table. A model with any other rate is omitted, because its price would
+# be wrong.
 RATES = {
     "input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cached", "cache_write_mtok": "cache_write",
     "cache_write_1h_mtok": "cache_write_1h", "input_audio_mtok": "input_audio", "cache_audio_read_mtok": "cached_audio",
     "output_audio_mtok": "output_audio", "output_reasoning_mtok": "reasoning", "web_searches_kcount": "web_search",
 }  # fmt: skip
-# Billed by the use of a tool that no reply reports.
+# Billed by the use of a tool, which no reply reports.
 UNREPORTED = {"storage_searches_kcount"}
 
 NANO = Decimal(1_000_000_000)
 
 
 class Unpriceable(Exception):
-    """A model that is billed by something that the table has no name for."""
+    """A model that is billed by a rate for which the table has no name."""
 
 
 def nano(price: Decimal) -> int:
-    """Dollars per million tokens (or thousand searches) in integer nano-dollars for the same."""
+    """Converts dollars per million tokens (or per thousand searches) to integer nano-dollars."""
     value = price * NANO
     if value != value.to_integral_value():
         raise ValueError(f"{price} is no whole number of nano-dollars")
@@ -75,7 +77,7 @@ def when(constraint) -> dict:
 
 
 def schedule(prices) -> list[dict]:
-    """Prices in the order in which a later one that applies replaces an earlier one."""
+    """Returns prices in an order in which a later price that applies replaces an earlier one."""
     listed = prices if isinstance(prices, list) else [types.ConditionalPrice(constraint=None, prices=prices)]
     return [{**when(one.constraint), **rates(one.prices)} for one in listed]
 
@@ -93,7 +95,7 @@ def variants(model: types.ModelInfo) -> dict[str, list[dict]]:
 
 
 def names(clause) -> tuple[set[str], set[str]]:
-    """The names that a model has, and what they begin with. Dates behind a name are left to who looks it up."""
+    """Returns the names of a model and the prefixes of its names. The lookup handles dates at the end of a name."""
     if isinstance(clause, types.ClauseEquals):
         return {clause.equals.lower()}, set()
     if isinstance(clause, types.ClauseStartsWith):
@@ -116,7 +118,7 @@ def limits(table: dict, provider: str, model: str) -> dict:
         "prefill": entry.get("supports_assistant_prefill"), "cache_minimum_tokens": entry.get("prompt_cache_min_tokens"),
         "retires": entry.get("deprecation_date"),
     }  # fmt: skip
-    # One entry there has a limit as a text.
+    # One entry has a limit that is a text.
     return {key: value for key, value in taken.items() if value is not None and not (key.endswith("tokens") and type(value) is not int)}
 
 
@@ -139,7 +141,7 @@ def main() -> None:
     rows, left_out = [], 0
     for provider in PROVIDERS:
         for model in by_id[provider].models:
-            # Models of others at Google are priced otherwise than where they come from, and are asked for by other names.
+            # Google charges other prices for models of other companies, which have other names there.
             if provider == "google" and not model.id.startswith(("gemini", "gemma")):
                 continue
             try:
@@ -155,7 +157,7 @@ def main() -> None:
         ],
     }
     head = json.dumps(header, indent=1)[:-2]
-    # A model a line, so that a change can be read.
+    # Write one model per line, so that changes can be reviewed.
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in rows)
     target.write_text(f'{head},\n "models": [\n{lines}\n]}}\n')
     print(f"{len(rows)} models; {left_out} that are not billed by tokens alone are left out")

@@ -13,10 +13,10 @@ mod words;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// One check.
+/// A check of the repository.
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    /// Returns the failures, one sentence each with a next step.
+    /// Returns one sentence with a next step for each failure.
     pub(crate) run: fn(&Workspace) -> Result<Vec<String>, WorkspaceError>,
 }
 

@@ -5,7 +5,7 @@
 //! - `cargo xtask fit` fits the weights of the stitcher.
 //! - `cargo xtask dist` builds and packs the published programs.
 //!
-//! Each check is one file in `check/`. A failure states the place and a next step.
+//! Each check has its own file in `check/`. Each failure names the affected line or file and a next step.
 
 mod check;
 mod dist;
@@ -43,34 +43,34 @@ fn run(arguments: &[String]) -> Result<bool, String> {
     let (command, names) = arguments.split_first().ok_or(USAGE)?;
     match command.as_str() {
         "check" => run_checks(names),
-        "dist" => dist::make(names).map(|()| true),
-        "fit" => fit::make(names).map(|()| true),
-        "models" if names.is_empty() => models::make().map(|()| true),
+        "dist" => dist::build_and_pack(names).map(|()| true),
+        "fit" => fit::fit_and_write(names).map(|()| true),
+        "models" if names.is_empty() => models::write_table().map(|()| true),
         "models" => Err(USAGE.to_owned()),
         _ => Err(format!("there is no task `{command}`; {USAGE}")),
     }
 }
 
-/// Runs the chosen checks. Returns whether all passed.
+/// Runs the chosen checks. Returns whether all of them passed.
 fn run_checks(names: &[String]) -> Result<bool, String> {
-    let chosen = choose(names)?;
+    let chosen = choose_checks(names)?;
     let workspace = Workspace::load().map_err(|error| error.to_string())?;
     let mut passed = true;
     for check in chosen {
         let started = Instant::now();
         let failures = (check.run)(&workspace).map_err(|error| format!("{}: {error}", check.name))?;
         let verdict = if failures.is_empty() { "ok" } else { "FAILED" };
-        say(&format!("{:<14} {verdict} ({:.1} s)", check.name, started.elapsed().as_secs_f64()))?;
+        print_line(&format!("{:<14} {verdict} ({:.1} s)", check.name, started.elapsed().as_secs_f64()))?;
         for failure in &failures {
-            say(&format!("  {failure}"))?;
+            print_line(&format!("  {failure}"))?;
         }
         passed &= failures.is_empty();
     }
     Ok(passed)
 }
 
-/// Returns the named checks, or all checks.
-fn choose(names: &[String]) -> Result<Vec<&'static Check>, String> {
+/// Returns the checks with these names, or all checks if there are no names.
+fn choose_checks(names: &[String]) -> Result<Vec<&'static Check>, String> {
     if names.is_empty() {
         return Ok(CHECKS.iter().collect());
     }
@@ -83,6 +83,6 @@ fn choose(names: &[String]) -> Result<Vec<&'static Check>, String> {
     names.iter().map(find).collect()
 }
 
-fn say(line: &str) -> Result<(), String> {
+fn print_line(line: &str) -> Result<(), String> {
     writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot write to standard output: {error}"))
 }

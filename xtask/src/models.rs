@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const EXTRACT: &str = "xtask/models/extract.py";
-const TABLE: &str = "crates/endmark-context/data/models.json";
-/// The package with prices, which installs in a second. Of the other package (40 MB) only one file is needed.
-const PRICES: &str = "genai-prices";
-const LIMITS: &str = "litellm";
+const EXTRACT_SCRIPT: &str = "xtask/models/extract.py";
+const MODEL_TABLE: &str = "crates/endmark-context/data/models.json";
+/// The package with prices, which is installed. From the other package (40 MB) only one file is extracted.
+const PRICE_PACKAGE: &str = "genai-prices";
+const LIMIT_PACKAGE: &str = "litellm";
 const LIMITS_FILE: &str = "litellm/model_prices_and_context_window_backup.json";
 
-/// Writes the table. Check the difference to the previous table before you commit it.
-pub(crate) fn make() -> Result<(), String> {
+/// Writes the table. Review its changes before you commit it.
+pub(crate) fn write_table() -> Result<(), String> {
     let folder = env::temp_dir().join(format!("endmark-models-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let made = make_package(&folder);
@@ -30,11 +30,11 @@ fn make_package(folder: &Path) -> Result<(), String> {
         let begin = ["-m", "pip", "--quiet", "--disable-pip-version-check"].map(OsStr::new);
         run(&python, begin.iter().chain(arguments))
     };
-    pip(&[OsStr::new("install"), OsStr::new(PRICES)])?;
+    pip(&[OsStr::new("install"), OsStr::new(PRICE_PACKAGE)])?;
     pip(&["download", "--no-deps", "--dest"]
         .map(OsStr::new)
         .into_iter()
-        .chain([folder.as_os_str(), OsStr::new(LIMITS)])
+        .chain([folder.as_os_str(), OsStr::new(LIMIT_PACKAGE)])
         .collect::<Vec<_>>())?;
     let wheel = find_wheel(folder)?;
     let version = wheel_version(&wheel)?;
@@ -43,7 +43,10 @@ fn make_package(folder: &Path) -> Result<(), String> {
         [OsStr::new("-m"), OsStr::new("zipfile"), OsStr::new("-e"), wheel.as_os_str(), folder.as_os_str()],
     )?;
     let limits = folder.join(LIMITS_FILE);
-    run(&python, [OsStr::new(EXTRACT), limits.as_os_str(), OsStr::new(&version), OsStr::new(TABLE)])
+    run(
+        &python,
+        [OsStr::new(EXTRACT_SCRIPT), limits.as_os_str(), OsStr::new(&version), OsStr::new(MODEL_TABLE)],
+    )
 }
 
 fn run<A: AsRef<OsStr>>(
@@ -64,7 +67,7 @@ fn find_wheel(folder: &Path) -> Result<PathBuf, String> {
     let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
     files
         .find(|path| path.extension() == Some(OsStr::new("whl")))
-        .ok_or_else(|| format!("pip downloaded no wheel of {LIMITS}"))
+        .ok_or_else(|| format!("pip downloaded no wheel of {LIMIT_PACKAGE}"))
 }
 
 /// Returns the version in a wheel's name, `NAME-VERSION-….whl`.

@@ -1,4 +1,4 @@
-//! Reads Rust files as far as the checks need it, in the layout of `cargo fmt`.
+//! Reads Rust files as far as the checks need it. Relies on the layout of `cargo fmt`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ pub(crate) fn is_test_file(file: &Path) -> bool {
         || file.parent().is_some_and(|folder| folder.iter().any(|name| name == "tests"))
 }
 
-/// Returns the lines outside test modules, with their numbers from 1.
+/// Returns the lines outside test modules. Numbers begin at 1.
 pub(crate) fn lines_without_tests(text: &str) -> Vec<(usize, &str)> {
     let mut kept = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();
@@ -17,7 +17,7 @@ pub(crate) fn lines_without_tests(text: &str) -> Vec<(usize, &str)> {
         let next = lines.peek().map(|(next, _)| *next);
         if line == "#[cfg(test)]" && next.is_some_and(begins_module) {
             if next.is_some_and(|next| next.ends_with('{')) {
-                // The formatter puts only the closing brace of the module in the first column.
+                // The formatter puts only the closing brace of the module into the first column.
                 lines.by_ref().find(|(line, _)| *line == "}");
             } else {
                 lines.next();

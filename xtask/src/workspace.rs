@@ -1,4 +1,4 @@
-//! The workspace as reported by cargo and git. It is loaded once.
+//! The workspace as cargo and git report it. It is loaded once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,12 +13,12 @@ pub(crate) struct Workspace {
     metadata: Metadata,
 }
 
-/// Error of loading data for the checks.
+/// Error of loading the data for the checks.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     /// A program is missing or cannot be started.
     #[error("cannot run `{0}` ({1}): install it")]
-    Start(String, io::Error),
+    NotStarted(String, io::Error),
     /// A program failed.
     #[error("`{0}` failed: {1}")]
     Failed(String, String),
@@ -27,7 +27,7 @@ pub(crate) enum WorkspaceError {
     Metadata(#[from] serde_json::Error),
     /// A crate that a check names does not exist.
     #[error("there is no crate `{0}` in the workspace: update its name in xtask/src/check/")]
-    NoMember(&'static str),
+    UnknownCrate(&'static str),
     /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(PathBuf, io::Error),
@@ -41,7 +41,7 @@ struct Metadata {
     resolve: Resolve,
 }
 
-/// A package, as in its manifest.
+/// A package, as described by its manifest.
 #[derive(Deserialize)]
 pub(crate) struct Package {
     id: String,
@@ -50,7 +50,7 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A dependency, as in the manifest.
+/// A dependency, as declared in the manifest.
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -86,8 +86,11 @@ struct EdgeKind {
 impl Workspace {
     /// Runs `cargo metadata` and loads the workspace.
     pub(crate) fn load() -> Result<Self, WorkspaceError> {
-        let answer =
-            output(&cargo(), &["metadata", "--format-version", "1", "--all-features"], Path::new("."))?;
+        let answer = run_program(
+            &cargo_path(),
+            &["metadata", "--format-version", "1", "--all-features"],
+            Path::new("."),
+        )?;
         Self::parse(&answer)
     }
 
@@ -102,9 +105,9 @@ impl Workspace {
         self.metadata.packages.iter().filter(|package| self.metadata.workspace_members.contains(&package.id))
     }
 
-    /// Returns the member of this name.
+    /// Returns the member with this name.
     pub(crate) fn member(&self, name: &'static str) -> Result<&Package, WorkspaceError> {
-        self.members().find(|package| package.name == name).ok_or(WorkspaceError::NoMember(name))
+        self.members().find(|package| package.name == name).ok_or(WorkspaceError::UnknownCrate(name))
     }
 
     /// Whether any crate of the workspace builds a package with this feature.
@@ -115,10 +118,14 @@ impl Workspace {
         nodes.iter().any(|node| node.features.iter().any(|own| own == feature) && of(&node.id))
     }
 
-    /// Returns the names of all packages in the normal and build dependencies of a package.
+    /// Returns the names of all packages in the normal and build dependencies of a package, at any depth.
     ///
-    /// Leaves out dependencies for which `without(package, dependency)` is true.
-    pub(crate) fn closure(&self, package: &Package, without: fn(&str, &str) -> bool) -> BTreeSet<&str> {
+    /// Skips each dependency for which `without(package, dependency)` is true.
+    pub(crate) fn dependency_closure(
+        &self,
+        package: &Package,
+        without: fn(&str, &str) -> bool,
+    ) -> BTreeSet<&str> {
         let names: BTreeMap<&str, &str> = self
             .metadata
             .packages
@@ -144,13 +151,14 @@ impl Workspace {
         others.map(|other| other.name.as_str()).collect()
     }
 
-    /// Returns the files under version control and the new files that git does not ignore, relative to the root.
+    /// Returns the tracked files, and the untracked files that git does not ignore. Paths are relative to the
+    /// root.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, WorkspaceError> {
         let arguments = ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"];
-        let listing = output("git", &arguments, &self.root)?;
+        let listing = run_program("git", &arguments, &self.root)?;
         let files: BTreeSet<PathBuf> =
             listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
-        // A file that was deleted but not yet committed is still listed.
+        // Git still lists files that were deleted but not committed.
         Ok(files.into_iter().filter(|file| self.root.join(file).is_file()).collect())
     }
 
@@ -161,16 +169,16 @@ impl Workspace {
         files.map(|file| self.read(&file).map(|text| (file, text))).collect()
     }
 
-    /// Returns the text of a file. Invalid UTF-8 is replaced.
+    /// Returns the text of a file. Invalid UTF-8 is replaced by U+FFFD.
     pub(crate) fn read(&self, file: &Path) -> Result<String, WorkspaceError> {
         let bytes = std::fs::read(self.root.join(file));
         let bytes = bytes.map_err(|error| WorkspaceError::File(file.to_owned(), error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Runs cargo at the root, and returns its output.
+    /// Runs cargo in the root folder, and returns its output.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Result<String, WorkspaceError> {
-        output(&cargo(), arguments, &self.root)
+        run_program(&cargo_path(), arguments, &self.root)
     }
 }
 
@@ -183,8 +191,8 @@ impl Package {
 }
 
 impl Dependency {
-    /// Whether the package belongs to this workspace.
-    pub(crate) fn is_ours(&self) -> bool {
+    /// Whether the dependency is a package of this workspace.
+    pub(crate) fn is_in_workspace(&self) -> bool {
         self.path.is_some()
     }
 
@@ -194,15 +202,15 @@ impl Dependency {
     }
 }
 
-/// Returns the path of the cargo that runs this task.
-fn cargo() -> String {
+/// Returns the path of the cargo that started this task.
+fn cargo_path() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-fn output(program: &str, arguments: &[&str], folder: &Path) -> Result<String, WorkspaceError> {
+fn run_program(program: &str, arguments: &[&str], folder: &Path) -> Result<String, WorkspaceError> {
     let command = format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).current_dir(folder).output();
-    let output = output.map_err(|error| WorkspaceError::Start(program.to_owned(), error))?;
+    let output = output.map_err(|error| WorkspaceError::NotStarted(program.to_owned(), error))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {

@@ -1,4 +1,4 @@
-//! The libraries under comparison.
+//! The libraries that are compared.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use endmark_text::{CompleteError, Format, complete};
 use jiter::{JsonValue, PartialMode};
 use serde_json::{Number, Value};
 
-/// A way to turn cut JSON into a value.
+/// A function that turns cut JSON into a value.
 #[derive(Clone, Copy)]
 pub struct Closer {
     pub name: &'static str,
     pub close: fn(&[u8]) -> Option<ClosedText>,
 }
 
-/// The result of a closer for a document.
+/// The value that a closer made of a cut document.
 pub struct ClosedText {
     pub value: Value,
-    /// Pointers of the values marked as unfinished. `None` if the closer marks nothing.
+    /// JSON Pointers of the values that are marked as unfinished. `None` if the closer does not mark values.
     pub unfinished: Option<BTreeSet<String>>,
 }
 

@@ -10,13 +10,13 @@ use crate::closer::ClosedText;
 /// How a closer handled a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// All of the value is in the document, or is the beginning of something in it.
+    /// Everything in the value is also in the document, or is the beginning of something in the document.
     TrueBeginning,
-    /// Correct, but a member is missing that the cut document already had.
+    /// Correct, but a member is missing that was already in the cut document.
     Dropped,
     /// The value has a member that the document does not have.
     Invented,
-    /// The value differs from the document, or an unfinished value is not marked by a closer that marks them.
+    /// The value differs from the document, or a closer that marks unfinished values did not mark one.
     Untrue,
     /// The closer returned no value.
     Nothing,
@@ -39,7 +39,7 @@ pub fn judge(closed: Option<&ClosedText>, cut: &Cut) -> Judgement {
     }
 }
 
-/// Whether the value has a name that the document does not have at the same place.
+/// Whether the value has a member name that the document does not have in the same object.
 fn invents(closed: &Value, intended: &Value) -> bool {
     match (closed, intended) {
         (Value::Object(closed), Value::Object(intended)) => closed
@@ -52,7 +52,8 @@ fn invents(closed: &Value, intended: &Value) -> bool {
     }
 }
 
-/// Whether the value is a beginning, for a closer without marks: only the last value may be unfinished.
+/// Whether the value is a beginning of the document. Only its last value may be unfinished, because the
+/// closer does not mark values.
 fn is_beginning(closed: &Value, intended: &Value) -> bool {
     let is_one = |index: usize, count: usize, closed: &Value, intended: &Value| {
         if index + 1 == count { is_beginning(closed, intended) } else { closed == intended }
@@ -75,14 +76,14 @@ fn is_beginning(closed: &Value, intended: &Value) -> bool {
     }
 }
 
-/// Whether marked values are beginnings and all other values are equal.
+/// Whether the marked values are beginnings, and all other values are equal to those of the document.
 fn is_marked_beginning(closed: &Value, intended: &Value, pointer: &str, marked: &BTreeSet<String>) -> bool {
     let is_marked = marked.contains(pointer);
     match (closed, intended) {
         (Value::String(closed), Value::String(intended)) if is_marked => {
             intended.starts_with(closed.as_str())
         }
-        // A number that is the whole text is marked, because more digits could follow.
+        // If the text is only a number, the number is marked, because more digits could follow.
         (Value::Number(_), Value::Number(_)) if is_marked && pointer.is_empty() => true,
         (Value::Array(closed), Value::Array(intended)) => {
             let fits = closed.len() == intended.len() || is_marked && closed.len() < intended.len();

@@ -1,7 +1,7 @@
 //! Closes cut JSON with Endmark and with jiter, and judges each result by the complete document.
 //!
-//! Prints a table. Fails if a result of Endmark is untrue, drops a member, or is missing more often than that of
-//! jiter.
+//! Prints a table. Fails if a result of Endmark is untrue or drops a member, or if Endmark returns no value
+//! more often than jiter.
 
 mod closer;
 mod judge;
@@ -15,7 +15,7 @@ use closer::{CLOSERS, Closer};
 use judge::{Judgement, judge};
 use serde_json::Value;
 
-/// Judgements of many cuts.
+/// Numbers of judgements.
 #[derive(Debug, Default)]
 struct Count {
     true_beginning: usize,
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     if passed {
         return ExitCode::SUCCESS;
     }
-    eprintln!("Endmark must say nothing untrue, drop nothing, and say something wherever its peer does");
+    eprintln!("Endmark must return nothing untrue, drop no member, and return a value whenever jiter does");
     ExitCode::FAILURE
 }
 
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
 struct Cut {
     beginning: Vec<u8>,
     document: Value,
-    /// Name of a member that a closed text must have, because the prefix has it already.
+    /// Name of a member that the result must contain, because it begins before the cut.
     must_have: Option<&'static str>,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::Cut;
 
-/// Fifty documents. Together they cover every kind of value, escape and blank at every kind of position.
+/// Fifty documents. Together they contain every kind of value, escape and white space at every kind of
+/// position.
 const DOCUMENTS: [&str; 50] = [
     r#"{"a":1}"#,
     r#"{"k":1234567}"#,
@@ -63,7 +64,7 @@ pub fn cuts() -> Vec<Cut> {
 
 fn beginnings(document: &str) -> impl Iterator<Item = Cut> {
     let value: serde_json::Value = serde_json::from_str(document).expect("the documents are JSON");
-    // White space after the value is not part of it, so it is not cut.
+    // White space after the value is not part of the document, so do not cut there.
     (0..document.trim_end().len()).map(move |cut| Cut {
         beginning: document.as_bytes()[..cut].to_vec(),
         document: value.clone(),

@@ -11,25 +11,26 @@ use crate::Cut;
 /// Number of tool calls.
 const CALLS: usize = 300;
 
-/// Line endings with wide characters, added to some lines in a third of the calls.
-const WIDE: [&str; 4] =
+/// Comments with wide characters, which are added to some lines in a third of the calls.
+const WIDE_COMMENTS: [&str; 4] =
     [" // 🚢 港は静かだった", " // naïve — 文字化け 😀👩‍🚀", " // ключ → 値", " // ∎ 終わり 🎉"];
 
-/// Returns 300 calls: a third with emoji and CJK, half with `\u` escapes, every third cut in or near an escape.
+/// Returns 300 cut calls. A third of them contain emoji and CJK characters, half of them use `\u` escapes,
+/// and a third of them are cut in or near an escape.
 pub fn cuts() -> Vec<Cut> {
     let sources = sources();
     let mut numbers = Numbers(0x2545_F491_4F6C_DD1D);
     (0..CALLS)
         .map(|index| {
             let code = excerpt(&sources[numbers.below(sources.len())], &mut numbers);
-            let code = if index.is_multiple_of(3) { widened(&code, &mut numbers) } else { code };
+            let code = if index.is_multiple_of(3) { with_wide_comments(&code, &mut numbers) } else { code };
             call(index, &code, &mut numbers)
         })
         .collect()
 }
 
 fn call(index: usize, code: &str, numbers: &mut Numbers) -> Cut {
-    let content = if index.is_multiple_of(2) { escaped(code) } else { json!(code).to_string() };
+    let content = if index.is_multiple_of(2) { with_unicode_escapes(code) } else { json!(code).to_string() };
     let before = format!(
         "{{\"command\": \"create\", \"line_count\": {}, \"path\": \"src/file_{index}.rs\", \"content\": ",
         code.lines().count()
@@ -49,8 +50,8 @@ fn call(index: usize, code: &str, numbers: &mut Numbers) -> Cut {
     }
 }
 
-/// Writes the code as a JSON string with `\u` escapes for non-ASCII characters and for `<>&'=`.
-fn escaped(code: &str) -> String {
+/// Writes the code as a JSON string. Non-ASCII characters and `<>&'=` become `\u` escapes.
+fn with_unicode_escapes(code: &str) -> String {
     let mut inside = String::new();
     for character in json!(code).to_string().chars() {
         if character.is_ascii() && !"<>&'=".contains(character) {
@@ -65,15 +66,15 @@ fn escaped(code: &str) -> String {
     inside
 }
 
-fn widened(code: &str, numbers: &mut Numbers) -> String {
+fn with_wide_comments(code: &str, numbers: &mut Numbers) -> String {
     let lines = code.lines().map(|line| match numbers.below(3) {
-        0 => format!("{line}{}\n", WIDE[numbers.below(WIDE.len())]),
+        0 => format!("{line}{}\n", WIDE_COMMENTS[numbers.below(WIDE_COMMENTS.len())]),
         _ => format!("{line}\n"),
     });
     lines.collect()
 }
 
-/// Returns 8 to 87 consecutive lines of a source, or fewer if the source is shorter.
+/// Returns between 8 and 87 consecutive lines of a source, or fewer if the source is shorter.
 fn excerpt(source: &str, numbers: &mut Numbers) -> String {
     let lines: Vec<&str> = source.lines().collect();
     let count = 8 + numbers.below(80);
@@ -81,7 +82,7 @@ fn excerpt(source: &str, numbers: &mut Numbers) -> String {
     lines[start..].iter().take(count).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the project's own sources of at least 20 lines.
+/// Returns the source files of this project that have at least 20 lines.
 fn sources() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let mut folders = vec![root];
@@ -101,7 +102,7 @@ fn sources() -> Vec<String> {
     sources.filter(|source| source.lines().count() >= 20).collect()
 }
 
-/// A pseudo-random number generator that gives the same numbers in every run.
+/// A pseudo-random number generator that returns the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {

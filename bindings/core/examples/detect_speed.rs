@@ -1,5 +1,5 @@
-//! Prints the shortest time of many calls of `detect` on a file, with which `bench/speed/python.py` compares the
-//! Python package.
+//! Prints the shortest duration of many calls of `detect` for a file. `bench/speed/python.py` compares the
+//! Python package with it.
 //!
 //! `cargo run --release --example detect_speed -- FILE` prints nanoseconds.
 
@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// Number of timed calls, as in the comparison.
+/// Number of timed calls, the same as in `python.py`.
 const CALLS: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {

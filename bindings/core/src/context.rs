@@ -1,4 +1,5 @@
-//! Functions for the input of agents: capped tool results, compacted conversations, and token counts with prices.
+//! Functions for the input of agents: capping of tool results, compaction of conversations, and token counts
+//! with prices.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use endmark::context::cap::{CapError, FORMATS, Keep, Limits, ReadMethod, RequestedFormat, Unit};
 use endmark::context::compact::{NotCompacted, Policy};
 use endmark::context::count::{Family, request, text as count_text};
-use endmark::context::read::{Content, ExcerptError, Place, read_part, tool};
+use endmark::context::read::{ExcerptError, PartContent, PartLocation, read_part, tool};
 use endmark::context::{Models, Moment, Tokens, dollars};
 use endmark::envelope::Warning;
 use endmark::wire::conversation::Dialogue;
@@ -34,10 +35,10 @@ struct CapOptions {
     max_items: Option<usize>,
     #[serde(default)]
     keep: Option<String>,
-    /// The name under which the full value can be read.
+    /// The handle under which the full value can be read.
     #[serde(default)]
     handle: Option<String>,
-    /// Whether the reader has the tool `endmark_read`; else markers name the command.
+    /// Whether the agent has the tool `endmark_read`. Otherwise markers name the command.
     #[serde(default)]
     tool: bool,
 }
@@ -50,7 +51,7 @@ struct Capped<'c> {
     warnings: &'c [Warning],
 }
 
-/// The tokens of a text, as the current models of OpenAI count them.
+/// Counts the tokens of a text with the tokenizer of current OpenAI models.
 fn tokens(text: &str) -> u64 {
     Family::O200k.tokens(text)
 }
@@ -59,7 +60,11 @@ fn token_count(text: &str) -> usize {
     usize::try_from(tokens(text)).unwrap_or(usize::MAX)
 }
 
-fn limits(chars: Option<usize>, bytes: Option<usize>, most_tokens: Option<usize>) -> Result<Limits, Failure> {
+fn build_limits(
+    chars: Option<usize>,
+    bytes: Option<usize>,
+    most_tokens: Option<usize>,
+) -> Result<Limits, Failure> {
     let default = Limits::default();
     let (most, unit) = match (chars, bytes, most_tokens) {
         (None, None, None) => (default.most, Unit::Chars),
@@ -101,7 +106,7 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
 
 impl CapOptions {
     fn limits(&self) -> Result<Limits, Failure> {
-        let limits = limits(self.max_chars, self.max_bytes, self.max_tokens)?;
+        let limits = build_limits(self.max_chars, self.max_bytes, self.max_tokens)?;
         let keep = match self.keep.as_deref() {
             None | Some("both") => Keep::Both,
             Some("head") => Keep::Head,
@@ -148,7 +153,7 @@ struct Excerpt<'e> {
 pub(crate) fn read(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, ReadOptions<'_>) = (find_input(inputs, 0)?, parse(options)?);
     let wanted = parse_wanted(options.arguments.get())?;
-    let limits = limits(options.max_chars, options.max_bytes, options.max_tokens)?;
+    let limits = build_limits(options.max_chars, options.max_bytes, options.max_tokens)?;
     limits.check().map_err(|error| Failure::invalid("invalid_limit", error))?;
     let limits = Limits { handle: Some(wanted.handle), way: ReadMethod::Tool, ..limits };
     let excerpt = read_part(raw, &wanted.part, &limits).map_err(|error| match &error {
@@ -160,23 +165,23 @@ pub(crate) fn read(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
         ..Excerpt::default()
     };
     match &excerpt.content {
-        Content::Bytes(bytes) => match str::from_utf8(bytes) {
+        PartContent::Bytes(bytes) => match str::from_utf8(bytes) {
             Ok(text) => shown.text = Some(text),
             Err(_) => shown.base64 = Some(STANDARD.encode(bytes)),
         },
-        Content::Capped(capped) => {
+        PartContent::Capped(capped) => {
             (shown.text, shown.warnings) = (Some(capped.text.as_str()), capped.warnings.as_slice());
         }
     }
-    match &excerpt.place {
-        Place::Page { page, pages, bytes } => {
+    match &excerpt.location {
+        PartLocation::Page { page, pages, bytes } => {
             (shown.page, shown.pages) = (Some(*page), Some(*pages));
             shown.bytes = Some([bytes.start, bytes.end]);
         }
-        Place::Bytes(bytes) => shown.bytes = Some([bytes.start, bytes.end]),
-        Place::Lines(lines) => shown.lines = Some(*lines),
-        Place::Matches(matches) => shown.matches = Some(*matches),
-        Place::Value => {}
+        PartLocation::Bytes(bytes) => shown.bytes = Some([bytes.start, bytes.end]),
+        PartLocation::Lines(lines) => shown.lines = Some(*lines),
+        PartLocation::Matches(matches) => shown.matches = Some(*matches),
+        PartLocation::Value => {}
     }
     answer(&shown)
 }
@@ -293,7 +298,7 @@ pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure
         shortened_results: made.shortened_results,
         over_budget: made.is_over_budget,
         anchors: anchors.collect(),
-        not_compacted: made.not_made.map(NotCompacted::name),
+        not_compacted: made.not_compacted.map(NotCompacted::name),
     };
     answer(&Compacted { request: &request, receipt })
 }
@@ -304,7 +309,7 @@ struct CountOptions {
     model: String,
     #[serde(default, rename = "for")]
     format: Option<String>,
-    /// Seconds since 1970, for the price; null means now.
+    /// Time for the price, in seconds since 1970; null means now.
     #[serde(default)]
     at: Option<u64>,
 }
@@ -330,7 +335,7 @@ pub(crate) fn count(inputs: &[&[u8]], options: &str) -> Result<String, Failure> 
     };
     let tokens = Tokens { prompt: count.tokens, ..Tokens::default() };
     let models = Models::builtin();
-    let cost = models.find(model).and_then(|model| model.prices.cost(&tokens, moment(options.at), None));
+    let cost = models.find(model).and_then(|model| model.prices.cost(&tokens, price_time(options.at), None));
     answer(&TokenCount {
         tokens: count.tokens,
         exact: count.exact,
@@ -340,8 +345,8 @@ pub(crate) fn count(inputs: &[&[u8]], options: &str) -> Result<String, Failure> 
     })
 }
 
-/// This second since 1970, or now.
-pub(crate) fn moment(at: Option<u64>) -> Moment {
+/// Returns this time in seconds since 1970, or the current time.
+pub(crate) fn price_time(at: Option<u64>) -> Moment {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Moment::from_unix_seconds(at.unwrap_or_else(now))
 }

@@ -1,11 +1,11 @@
-//! The envelope in which commands answer: nothing is shortened without a warning.
+//! Functions for the envelope that commands answer with.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use endmark::envelope::{
-    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, FieldTooLarge, MIN_RESPONSE_BYTES,
-    Phase, TooLarge, Warning,
+    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, FieldTooLarge,
+    MIN_RESPONSE_LIMIT_BYTES, Phase, TooLarge, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ struct Options {
     duration_ms: u64,
     #[serde(default)]
     max_response_bytes: Option<usize>,
-    /// The fields that a backend limits, with their limits.
+    /// The fields that a backend limits, each with its limit.
     #[serde(default)]
     rules: Vec<Rule>,
 }
@@ -50,7 +50,7 @@ struct Error {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// A path in which `*` matches every item or member, as `data.items[*].body`.
+    /// A path such as `data.items[*].body`, in which `*` matches every item or member.
     field: String,
     #[serde(default)]
     max_bytes: Option<u64>,
@@ -64,7 +64,7 @@ struct Rule {
 
 #[derive(Serialize)]
 struct Answer {
-    /// On one line.
+    /// The JSON document, on one line.
     document: String,
     exit_code: u8,
 }
@@ -93,9 +93,9 @@ pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failur
         .with_warnings(options.warnings)
         .with_duration(Duration::from_millis(options.duration_ms));
     let envelope = match options.max_response_bytes {
-        Some(most) if most < MIN_RESPONSE_BYTES => {
+        Some(most) if most < MIN_RESPONSE_LIMIT_BYTES => {
             let message = format!(
-                "`max_response_bytes` is {most}: the lowest limit is {MIN_RESPONSE_BYTES}, so that an error fits"
+                "`max_response_bytes` is {most}: the lowest limit is {MIN_RESPONSE_LIMIT_BYTES}, so that an error fits"
             );
             return Err(Failure::invalid("invalid_limit", message).about(&["max_response_bytes"]));
         }

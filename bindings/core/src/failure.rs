@@ -3,26 +3,26 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// The reason why a call failed. Each language converts it to an exception.
+/// The reason why a call failed. Each language converts it to one of its exceptions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
-    /// Which exception it is.
+    /// The exception to which it is converted.
     pub kind: FailureKind,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: String,
-    /// What happened, for people.
+    /// A message for people.
     pub message: String,
-    /// Data of this kind of failure, such as the attempt of a merge.
+    /// Data of this kind of failure, for example the merged text of a rejected merge.
     pub details: Box<Value>,
-    /// The options that the message names in back quotes. Each language writes them in its own way.
+    /// The options that the message names in back quotes. Each language spells them in its own way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// The input that the message is about; its name precedes the message.
+    /// The input that the message is about. The name of the input precedes the message.
     #[serde(skip)]
     pub(crate) input: Option<usize>,
 }
 
-/// The exception to which a failure is converted.
+/// The exception for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -60,7 +60,7 @@ impl Failure {
         Self::new(FailureKind::Bug, "bug", message)
     }
 
-    /// Does the same for options with these names, which the message contains in back quotes.
+    /// Adds options that the message names in back quotes.
     pub(crate) fn about(self, options: &[&str]) -> Self {
         Self { options: options.iter().map(ToString::to_string).collect(), ..self }
     }

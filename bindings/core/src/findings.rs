@@ -1,9 +1,10 @@
-//! Functions for the results of a team of agents, whole or cut.
+//! Functions for the findings of a team of agents, which may be incomplete.
 
 use endmark::context::count::Family;
 use endmark::findings::{
     CheckedResult, Checkpoint, DeliveredResult, FinalReport, FindingForm, FittedResults, MeasuredReceipt,
-    Merged, NotFitted, Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, read,
+    MergedResults, Position, Protocol, ProtocolFormat, Receipt, Remark, RewriteRefusal, Team, Transcript,
+    read,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -31,8 +32,8 @@ struct ProtocolOptions {
 pub(crate) fn protocol(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: ProtocolOptions = parse(options)?;
     let form = match options.form.as_deref() {
-        None | Some("text") => ProtocolForm::Text,
-        Some("jsonl") => ProtocolForm::Jsonl,
+        None | Some("text") => ProtocolFormat::Text,
+        Some("jsonl") => ProtocolFormat::Jsonl,
         Some(_) => return Err(Failure::invalid("invalid_options", "`form` must be text or jsonl")),
     };
     let protocol = Protocol {
@@ -77,7 +78,7 @@ struct ShownFitted {
 pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, FitOptions) = (find_input(inputs, 0)?, parse(options)?);
     let transcript = read(raw);
-    if let Some(refusal) = NotFitted::check(&transcript) {
+    if let Some(refusal) = RewriteRefusal::check(&transcript) {
         return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
     }
     let count = |text: &str| Family::O200k.tokens(text);
@@ -132,7 +133,7 @@ impl<'c> Checked<'c> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TeamOptions<'o> {
-    /// A name of each input for people. An agent is also recognised by its own name in it.
+    /// A name for each input. An agent is also recognized by its own name in the input.
     #[serde(default)]
     origins: Vec<String>,
     #[serde(default, borrow)]
@@ -142,7 +143,7 @@ struct TeamOptions<'o> {
     running: bool,
 }
 
-fn merge_inputs(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
+fn merge_inputs(inputs: &[&[u8]], options: &str) -> Result<MergedResults, Failure> {
     let options: TeamOptions<'_> = parse(options)?;
     let team = match options.team {
         None => Team::default(),
@@ -154,7 +155,7 @@ fn merge_inputs(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
         let results = read(raw).results.into_iter();
         handed.extend(results.map(|result| DeliveredResult { origin: origin.clone(), result }));
     }
-    Ok(Merged::new(&Team { is_running: options.running, ..team }, handed))
+    Ok(MergedResults::new(&Team { is_running: options.running, ..team }, handed))
 }
 
 pub(crate) fn plan(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
@@ -168,7 +169,7 @@ struct ShownMerged {
     report: FinalReport,
 }
 
-/// Returns the merged findings, and the report that discloses what may be missing.
+/// Merges findings. Returns them with a report that discloses what may be missing.
 pub(crate) fn merge(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let merged = merge_inputs(inputs, options)?;
     let report = merged.report();

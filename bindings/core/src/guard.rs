@@ -1,4 +1,4 @@
-//! Whether an artifact is finished.
+//! Functions that check whether an artifact is finished.
 
 use endmark::guard::{Artifact, CriteriaError, Guard, Template};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::options::{answer, input_text, parse};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Options {
-    /// The artifact's file name, by which code is recognised.
+    /// The artifact's file name, which shows whether the artifact is code.
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     forbidden_phrases: Vec<String>,
     #[serde(default)]
     forbidden_phrases_only: bool,
-    /// The share of the model's context from which a run is at risk.
+    /// The share of the model's context above which a run is at risk.
     #[serde(default)]
     token_usage_warning_threshold: Option<f64>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn artifact<'t>(text: &'t str, name: Option<&str>) -> Artifact<'t> {
 }
 
 impl Options {
-    /// The guard, and the artifact's name.
+    /// Returns the guard and the artifact's name.
     pub(crate) fn read(self) -> Result<(Guard, Option<String>), Failure> {
         let invalid =
             |error: CriteriaError| Failure::invalid("invalid_criteria", format!("{error}. {}", error.hint()));

@@ -1,7 +1,7 @@
 //! The functions of Endmark for other languages: bytes and JSON in, JSON out.
 //!
-//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that
-//! all packages give the same bytes, they share the cases in `bindings/cases.json`.
+//! The package of a language only converts types, and calls [`call`] or an [`Object`]. All packages must
+//! return the same bytes, which the shared cases in `bindings/cases.json` check.
 //!
 //! ```
 //! let answer = endmark_bindings::call("detect", &[br#"{"a": [1, 2"#], r#"{"format": "json"}"#)?;
@@ -32,25 +32,26 @@ use meter::SessionMeter;
 use recover::Recovery;
 use runs::AgentRun;
 
-/// The table in which cut replies are logged, in SQL that can run twice.
+/// The SQL that creates the table for cut replies. It can run twice.
 pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 
-/// The table in which the full values of capped results are kept, in SQL that can run twice.
+/// The SQL that creates the table for full values of capped results. It can run twice.
 pub const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
-/// Keeps a value under a handle: both are its parameters.
+/// The SQL that stores a value under a handle. Both are parameters.
 pub const KEEP_OUTPUT: &str = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)";
-/// Removes the least recently used values above a size in bytes, except for the value of one handle. Both are
-/// parameters.
+/// The SQL that removes the least recently used values above a total size in bytes, except for the value of
+/// one handle. The size and the handle are parameters.
 pub const REMOVE_OLDEST_OUTPUTS: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?";
-/// Answers the value of a handle. Python may have a SQLite without `RETURNING`.
+/// The SQL that returns the value of a handle. It does not use `RETURNING`, which the SQLite of Python may
+/// lack.
 pub const READ_OUTPUT: &str = "SELECT value FROM outputs_of_tools WHERE handle = ?";
-/// Records that the value of a handle was used.
+/// The SQL that records a use of the value of a handle.
 pub const USE_OUTPUT: &str = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?";
 
-/// A function with its inputs and its result.
+/// A function, which gets inputs and options, and returns JSON.
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
 
-/// All functions with their names and the names of their inputs. The last input may be repeated.
+/// All functions, each with its name and the names of its inputs. The last input may be repeated.
 const FUNCTIONS: [(&str, &[&str], Function); 23] = [
     ("detect", &["text"], detect::detect),
     ("complete", &["text"], detect::complete),
@@ -77,16 +78,16 @@ const FUNCTIONS: [(&str, &[&str], Function); 23] = [
     ("token_budget", &[], meter::token_budget),
 ];
 
-/// The names of the inputs of a function or a class, for messages about them.
+/// Returns the names of the inputs of a function or a class, for messages.
 pub fn input_names(function: &str) -> &'static [&'static str] {
     let found = FUNCTIONS.iter().find(|(name, ..)| *name == function);
     found.map_or(&["text"], |(_, names, _)| names)
 }
 
-/// Calls a function by its name. `options` is a JSON object; the answer is JSON.
+/// Calls the function with this name. `options` is a JSON object, and the answer is JSON. It never panics.
 ///
-/// # Errors [`Failure`] for an unknown name, invalid options, an error of the function itself, or a bug. It never
-/// panics.
+/// # Errors
+/// [`Failure`] for an unknown name, invalid options, an error of the function itself, or a bug.
 pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Some((_, names, function)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
@@ -94,48 +95,49 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     catch_panic(|| function(inputs, options)).map_err(|failure| failure.with_input_name(names))
 }
 
-/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a
-/// time calls it; others wait.
-pub struct Object(Mutex<Kind>);
+/// An object with state: the recovery of one reply, the meter of one session, or a run of an agent. It
+/// handles one call at a time; calls from other threads wait.
+pub struct Object(Mutex<ObjectKind>);
 
-enum Kind {
+enum ObjectKind {
     Recovery(Box<Recovery>),
     Meter(Box<SessionMeter>),
     Run(Box<AgentRun>),
 }
 
 impl Object {
-    /// Makes an object of this class, `recovery`, `meter` or `agent_run`.
+    /// Creates an object of this class: `recovery`, `meter` or `agent_run`.
     ///
     /// # Errors
-    /// As those of [`call`].
+    /// The same as those of [`call`].
     pub fn new(class: &str, inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
         catch_panic(|| match class {
-            "recovery" => Ok(Kind::Recovery(Box::new(Recovery::new(inputs, options)?))),
-            "meter" => Ok(Kind::Meter(Box::new(SessionMeter::new(options)?))),
-            "agent_run" => Ok(Kind::Run(Box::new(AgentRun::new(options)?))),
+            "recovery" => Ok(ObjectKind::Recovery(Box::new(Recovery::new(inputs, options)?))),
+            "meter" => Ok(ObjectKind::Meter(Box::new(SessionMeter::new(options)?))),
+            "agent_run" => Ok(ObjectKind::Run(Box::new(AgentRun::new(options)?))),
             _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
         })
         .map(|kind| Self(Mutex::new(kind)))
         .map_err(|failure| failure.with_input_name(input_names(class)))
     }
 
-    /// Calls a method of it.
+    /// Calls the method with this name.
     ///
-    /// # Errors The same as those of [`call`].
+    /// # Errors
+    /// The same as those of [`call`].
     pub fn call(&self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-        // A panic while it was locked is reported, and left a state that later calls can read.
+        // A panic during a call was already reported, and left a state that later calls can read.
         let mut kind = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         catch_panic(|| match &mut *kind {
-            Kind::Recovery(recovery) => recovery.call(method, inputs, options),
-            Kind::Meter(meter) => meter.call(method, options),
-            Kind::Run(run) => run.call(method, inputs, options),
+            ObjectKind::Recovery(recovery) => recovery.call(method, inputs, options),
+            ObjectKind::Meter(meter) => meter.call(method, options),
+            ObjectKind::Run(run) => run.call(method, inputs, options),
         })
         .map_err(|failure| failure.with_input_name(input_names(method)))
     }
 }
 
-/// A panic is a bug of Endmark's, and must not end the process of its user.
+/// Converts a panic to a failure. A panic is a bug in Endmark, and must not end the process of its user.
 fn catch_panic<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
         let panic_message = panic.downcast_ref::<&str>().map(|panic_message| (*panic_message).to_owned());

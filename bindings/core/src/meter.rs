@@ -1,19 +1,19 @@
-//! Counts the cost of one session and enforces its budget.
+//! Counts the cost of a session and enforces its budget.
 
 use std::collections::HashMap;
 
 use endmark::context::count::text;
 use endmark::context::{AdmittedCall, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
-use endmark_setting::Given;
+use endmark_setting::RawSetting;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::context::moment;
+use crate::context::price_time;
 use crate::failure::{Failure, FailureKind};
 use crate::options::{answer, parse, unknown_method};
 
 /// A dollar in nano-dollars.
-const NANO: f64 = 1e9;
+const NANO_USD_PER_DOLLAR: f64 = 1e9;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ struct Options {
 /// The meter of one session.
 pub(crate) struct SessionMeter {
     meter: Meter<'static>,
-    /// Admitted calls with their models.
+    /// Admitted calls, each with its model.
     admitted: HashMap<u64, (String, AdmittedCall)>,
     next: u64,
 }
@@ -39,7 +39,7 @@ struct Before {
     model: String,
     prompt_tokens: u64,
     max_output_tokens: u64,
-    /// Whether the call continues a cut reply, so that it cannot be the closing call.
+    /// Whether the call continues a cut reply. Such a call cannot be the closing call of the session.
     #[serde(default)]
     is_continuation: bool,
     #[serde(default)]
@@ -50,10 +50,10 @@ struct Before {
 #[serde(deny_unknown_fields)]
 struct After {
     id: u64,
-    /// What the provider reported.
+    /// The tokens that the provider reported.
     #[serde(default)]
     tokens: Option<ReportedTokens>,
-    /// The text that arrived where nothing was reported; null where no answer arrived.
+    /// The received text, if the provider reported no tokens. Null if no reply arrived.
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -92,7 +92,7 @@ impl SessionMeter {
             clippy::cast_sign_loss,
             reason = "checked, and it saturates"
         )]
-        let nano_usd = (options.max_usd * NANO).ceil() as u64;
+        let nano_usd = (options.max_usd * NANO_USD_PER_DOLLAR).ceil() as u64;
         let meter = Meter::new(Models::builtin()).with_tokens(options.max_tokens).with_nano_usd(nano_usd);
         Ok(Self { meter, admitted: HashMap::new(), next: 1 })
     }
@@ -112,7 +112,7 @@ impl SessionMeter {
             prompt_tokens: before.prompt_tokens,
             max_output_tokens: before.max_output_tokens,
         };
-        let at = moment(before.at);
+        let at = price_time(before.at);
         let admitted = if before.is_continuation {
             self.meter.admit_continuation(&call, at)
         } else {
@@ -139,7 +139,7 @@ impl SessionMeter {
             (None, Some(written)) => AfterCall::Unreported { output_tokens: text(written, &model).tokens },
             (None, None) => AfterCall::NoAnswer,
         };
-        let cost = self.meter.settle_call(admitted, &outcome, moment(after.at));
+        let cost = self.meter.settle_call(admitted, &outcome, price_time(after.at));
         answer(&json!({
             "tokens": cost.tokens,
             "usd": cost.nano_usd.map(dollars),
@@ -194,7 +194,7 @@ fn meter_failure(error: &NotAdmitted) -> Failure {
     Failure::new(FailureKind::Budget, code, error)
 }
 
-/// The variables that set the budget of a session. The first one that is set is read.
+/// The environment variables with the budget of a session. The first one that is set is used.
 const BUDGET_VARIABLES: [&str; 2] = ["ENDMARK_TOKEN_BUDGET", "SRE_AGENT_TOKEN_BUDGET"];
 
 #[derive(Deserialize)]
@@ -203,14 +203,14 @@ struct Environment {
     environment: HashMap<String, String>,
 }
 
-/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0
-/// without any.
+/// Returns the budget that the environment variables set, or 0 if none is set. Like the gateway, it accepts
+/// `850000`, `850,000` and `850_000`.
 pub(crate) fn token_budget(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Environment { environment } = parse(options)?;
     let is_set = |name: &&str| environment.get(*name).is_some_and(|written| !written.trim().is_empty());
     let Some(name) = BUDGET_VARIABLES.into_iter().find(is_set) else { return answer(&0) };
     let written = environment.get(name).map_or("", |written| written.trim());
-    let tokens = Given::Written(written.to_owned()).count(0).map_err(|_| {
+    let tokens = RawSetting::Untyped(written.to_owned()).count(0).map_err(|_| {
         let message = format!("{name} is not a number of tokens: `{written}`; write it as 850000 or 850,000");
         Failure::invalid("invalid_budget", message)
     })?;

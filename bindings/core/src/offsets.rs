@@ -1,8 +1,8 @@
-//! Offsets in the unit that indexes a text of the caller's language.
+//! Converts offsets to the unit with which the caller's language indexes texts.
 
 use serde::Deserialize;
 
-/// What an offset counts.
+/// The unit of offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -16,7 +16,8 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// A byte offset of this text in this unit. Of bytes that are not UTF-8, each one that begins a character counts.
+    /// Converts a byte offset in this text to this unit. In invalid UTF-8, each byte that begins a character
+    /// counts.
     pub(crate) fn convert(self, text: &[u8], byte: usize) -> usize {
         let before = text.get(..byte).unwrap_or(text);
         if self == Self::Bytes {
@@ -30,8 +31,8 @@ impl Unit {
     }
 }
 
-/// Returns how many bytes are counted. Sums that fit into a byte are added for 16 bytes at a time. With wider sums,
-/// detection spent most of its additional time on texts here.
+/// Returns how many of the bytes are counted. Sums that fit into one byte can be added for 16 bytes at a
+/// time. With wider sums, most of the additional time of detection was spent here.
 fn count(bytes: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
     let of_chunk = |chunk: &[u8]| chunk.iter().fold(0_u8, |sum, byte| sum + u8::from(is_counted(*byte)));
     bytes.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of_chunk(chunk))).sum()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::offsets::Unit;
 
-/// The names of option types in messages.
+/// The names of option types, as messages call them.
 const TYPES: [(&str, &str); 5] = [
     ("usize", "a whole number from 0"),
     ("u64", "a whole number from 0"),
@@ -18,13 +18,13 @@ const TYPES: [(&str, &str); 5] = [
     ("f64", "a number"),
 ];
 
-/// Reads the options of a function. An error names the option.
+/// Parses the options of a function. The error names the option that is invalid.
 pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(options);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let message = error.inner().to_string();
-        // The package writes the options, so their columns mean nothing to its user.
+        // The package writes the options, so their column numbers are meaningless to its user.
         let message = message.split(" at line ").next().unwrap_or_default();
         if let Some(named) = message.strip_prefix("unknown field ") {
             let known = quoted_words(named).skip(1);
@@ -42,13 +42,13 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
     ended.map(|()| read).map_err(|error| Failure::invalid("invalid_options", error))
 }
 
-/// The words of a message in back quotes.
+/// Returns the words of a message that are in back quotes.
 fn quoted_words(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }
 
-/// Returns the failure for an unknown option, with the option that was probably meant. In a path the known names are
-/// those of its last part.
+/// Returns the failure for an unknown option, and suggests the option that was probably meant. In a path,
+/// `known` are the names of its last part.
 fn unknown_option(path: &str, known: &[&str]) -> Failure {
     let (before, name) = path.rsplit_once('.').map_or(("", path), |(before, name)| (before, name));
     let full = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
@@ -72,7 +72,7 @@ struct Names<'n> {
     known: Vec<Cow<'n, str>>,
 }
 
-/// Refuses names of options that a package reads itself, as [`parse`] does with all others.
+/// Rejects unknown names of options that a package parses itself, as [`parse`] does for all other options.
 pub(crate) fn check_names(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Names { given, known } = parse(options)?;
     let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
@@ -82,18 +82,18 @@ pub(crate) fn check_names(_: &[&[u8]], options: &str) -> Result<String, Failure>
     }
 }
 
-/// Writes the answer of a function.
+/// Serializes the result of a function.
 pub(crate) fn answer(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| Failure::internal(&error.to_string()))
 }
 
-/// The input at a position.
+/// Returns the input at this position.
 pub(crate) fn find_input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
     let missing = || Failure::invalid("missing_input", "is missing").for_input(index);
     inputs.get(index).copied().ok_or_else(missing)
 }
 
-/// The same as text.
+/// Returns the input at this position as text.
 pub(crate) fn input_text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Failure> {
     let raw = find_input(inputs, index)?;
     str::from_utf8(raw).map_err(|error| {
@@ -102,30 +102,30 @@ pub(crate) fn input_text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i st
     })
 }
 
-/// A format by its name.
+/// Returns the format with this name.
 pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure> {
     Format::parse(name, marker)
         .map_err(|error| Failure::invalid("invalid_format", format!("`format`: {error}")).about(&["format"]))
 }
 
-/// Parses where the model was asked to continue.
+/// Parses the position at which the model was asked to continue.
 pub(crate) fn parse_asked_from(name: &str) -> Result<AskedFrom, Failure> {
     let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
     AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()).about(&["from"]))
 }
 
-/// The failure for a word that an option does not have.
+/// Returns the failure for a value that an option does not accept.
 pub(crate) fn unknown_word(option: &str, word: &str, known: &str) -> Failure {
     let message = format!("unknown `{option}`: `{word}`: use {known}");
     Failure::invalid("invalid_options", message).about(&[option])
 }
 
-/// The failure for a method that an object does not have.
+/// Returns the failure for a method that an object does not have.
 pub(crate) fn unknown_method(method: &str) -> Failure {
     Failure::invalid("unknown_method", format!("there is no method `{method}`"))
 }
 
-/// The name of a format.
+/// The options that describe a format.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedFormat {

@@ -1,4 +1,4 @@
-//! Recovers one reply step by step. The caller asks its model and passes the answers.
+//! Recovers a reply step by step. The caller makes the requests to its model, and passes the replies.
 
 use endmark::{
     AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Pipeline, PipelineOutcome,
@@ -22,7 +22,7 @@ struct Options<'o> {
     format: Option<String>,
     #[serde(default)]
     marker: Option<String>,
-    /// A JSON Schema for replies that have to be JSON.
+    /// A JSON Schema for the reply, which then has to be JSON.
     #[serde(default, borrow)]
     schema: Option<&'o RawValue>,
     #[serde(default)]
@@ -37,7 +37,7 @@ struct Options<'o> {
     restart: Option<String>,
     #[serde(default)]
     prompt: Option<String>,
-    /// How much of the reply its reader already has, so that it cannot change.
+    /// Whether the client already has the reply so far, which therefore must not change.
     #[serde(default)]
     is_sent: bool,
     reply: ReplyOptions,
@@ -48,7 +48,7 @@ struct Options<'o> {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct ReplyOptions {
-    /// The stop reason, in Endmark's or the provider's words. Null if none was reported.
+    /// The stop reason, in Endmark's or the provider's spelling. Null if none was reported.
     #[serde(default)]
     stop: Option<String>,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct ReplyOptions {
 #[serde(deny_unknown_fields)]
 struct ResumedOptions {
     reply: ReplyOptions,
-    /// How the continuation was requested.
+    /// How the continuation was requested, for example `exact`.
     join: String,
 }
 
@@ -75,7 +75,7 @@ struct FailedOptions {
     kind: String,
 }
 
-/// A JSON Schema; references are resolved inside it alone.
+/// A JSON Schema. References are resolved only inside the schema.
 struct Schema(jsonschema::Validator);
 
 impl Schema {
@@ -101,13 +101,13 @@ impl Validate for Schema {
     }
 }
 
-/// The recovery of one reply.
+/// The recovery of a reply.
 pub(crate) struct Recovery {
     pipeline: Pipeline,
     demanded: Option<Format>,
     unit: Unit,
     first_len: usize,
-    /// Up to where the first reply was settled, in bytes.
+    /// End of the settled part of the first reply, in bytes. `None` if the reply is malformed.
     settled: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ impl Recovery {
             "resumed" => {
                 let options: ResumedOptions = parse(options)?;
                 let reply = options.reply.read(input_text(inputs, 0)?, self.demanded.is_some())?;
-                self.pipeline.accept_continuation(reply, join(&options.join)?);
+                self.pipeline.accept_continuation(reply, parse_join(&options.join)?);
             }
             "corrected" => {
                 let reply: ReplyOptions = parse(options)?;
@@ -205,12 +205,12 @@ impl Options<'_> {
 }
 
 impl ReplyOptions {
-    /// The reply, of which a grammar is demanded or not.
+    /// Builds the reply. `is_demanded` is whether a grammar is required.
     fn read(&self, received: &str, is_demanded: bool) -> Result<Reply, Failure> {
         let (stop, by_word) = stop::read(self.stop.as_deref(), is_demanded);
         let ending = match self.ending.as_deref() {
             None => by_word,
-            // A word for a failure is not a clean end, however the stream ended.
+            // A stop reason that means a failure takes precedence over a clean end of the stream.
             Some("clean") if self.stop.is_some() => by_word,
             Some("clean") => Ending::Clean,
             Some("dropped") => Ending::Dropped,
@@ -225,7 +225,7 @@ impl ReplyOptions {
     }
 }
 
-fn join(name: &str) -> Result<Join, Failure> {
+fn parse_join(name: &str) -> Result<Join, Failure> {
     Ok(match name {
         "exact" => Join::Exact,
         "prompted" => Join::Prompted,
@@ -289,7 +289,7 @@ struct ShownOutcome<'o> {
     attempts: u32,
     corrections: u32,
     cut: Option<&'static str>,
-    /// Of a reply that was forwarded as it is, why: `refused`, `paused` or `unknown_word`.
+    /// The reason why a reply was forwarded unchanged: `refused`, `paused` or `unknown_word`.
     passed: Option<&'static str>,
     disclosed: bool,
     seams: Vec<Seam>,
@@ -314,7 +314,7 @@ struct ShownExhausted<'e> {
     best: Option<&'e str>,
 }
 
-/// The data of a cut reply for `partial_completion_log`, with sizes in bytes.
+/// The data of a cut reply for `partial_completion_log`. Lengths are in bytes.
 #[derive(Serialize)]
 struct LogRow {
     truncation_index: Option<usize>,

@@ -1,13 +1,13 @@
-//! Supervises the run of an agent for other schedulers: reads the agent's output and artifact, and decides the next
-//! step.
+//! Supervises a run of an agent for another scheduler: reads the agent's output and artifact, and decides the
+//! next step.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
 use endmark::context::{Models, dollars};
 use endmark::guard::{
-    Agent, AgentStream, Artifact, Assessment, AttemptEnd, AttemptJudgement, AttemptResult, Guard, Notice,
-    ProcessEnd, RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StopCause, TokenUsage,
-    Usage,
+    Agent, AgentStream, AgentUsage, Artifact, Assessment, AttemptEnd, AttemptJudgement, AttemptResult,
+    ContextRisk, Guard, Notice, ProcessEnd, RetryPrompt, RiskRule, Run, RunEvent, RunLimits, RunStep, State,
+    StopCause, TokenUsage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,20 +18,20 @@ use crate::options::{answer, find_input, input_text, parse, unknown_method, unkn
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// The criteria for the artifact, as in the options of `guard`.
+    /// The criteria for the artifact, the same as in the options of `guard`.
     criteria: guard::Options,
-    /// Whose stream it is; `plain` for any other command.
+    /// The agent that writes the stream; `plain` for any other command.
     #[serde(default)]
     agent: Option<String>,
     max_attempts: NonZeroU32,
     #[serde(default)]
     max_seconds: Option<NonZeroU64>,
-    /// The model's limit, if it is known better than from the agent or the table of models.
+    /// The model's limit, if the caller knows it better than the agent or the table of models.
     #[serde(default)]
     limit_tokens: Option<u64>,
 }
 
-/// The usage of an attempt so far, for a custom agent.
+/// The usage of an attempt so far, reported by a custom agent.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Used {
@@ -39,7 +39,7 @@ struct Used {
     input: u64,
     #[serde(default)]
     output: u64,
-    /// The largest single call, input and output together.
+    /// The largest single call: the sum of its input and its output.
     #[serde(default)]
     largest_call: Option<u64>,
     #[serde(default)]
@@ -49,7 +49,7 @@ struct Used {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputOptions {
-    /// Duration of the run in seconds, with all attempts.
+    /// Duration of the run in seconds, over all attempts.
     #[serde(default)]
     seconds: u64,
     #[serde(default)]
@@ -67,18 +67,18 @@ struct EndOptions {
     exit_code: Option<i32>,
     #[serde(default)]
     signal: Option<i32>,
-    /// Why the agent was stopped.
+    /// The reason why the agent was stopped.
     #[serde(default)]
     stopped: Option<String>,
-    /// The path of the artifact for the agent, which the retry prompt contains.
+    /// The path by which the agent knows the artifact. The retry prompt contains it.
     #[serde(default)]
     path: Option<String>,
-    /// The task, for an agent that knows nothing of its last attempt any more.
+    /// The task, for an agent that does not remember its last attempt.
     #[serde(default)]
     task: Option<String>,
 }
 
-/// One run, with the stream of its attempt in progress.
+/// A run, with the output stream of the current attempt.
 pub(crate) struct AgentRun {
     guard: Guard,
     name: Option<String>,
@@ -88,24 +88,24 @@ pub(crate) struct AgentRun {
 }
 
 #[derive(Serialize)]
-struct Shown<'r> {
+struct ShownRun<'r> {
     state: &'static str,
     reason: Option<&'static str>,
-    /// What to do next: start, wait, stop or done.
+    /// The next step: `start`, `wait`, `stop` or `done`.
     step: &'static str,
     attempt: u32,
     /// The names of the events.
     events: Vec<&'static str>,
     token_usage: TokenUsage,
     usd: Option<String>,
-    /// Null where nothing is known of the use, or of the model's limit.
+    /// Null if the usage or the model's limit is unknown.
     context_exhaustion_risk: Option<bool>,
     session: Option<&'r str>,
-    ended: Option<Ended<'r>>,
+    ended: Option<EndedAttempt<'r>>,
 }
 
 #[derive(Serialize)]
-struct Ended<'r> {
+struct EndedAttempt<'r> {
     verdict: &'static str,
     evidence: &'r [String],
     report: &'r Assessment,
@@ -153,15 +153,16 @@ impl AgentRun {
         }
     }
 
-    /// Returns the usage of the attempt: from the caller, or else from the agent's stream.
-    fn usage(&mut self, used: Option<Used>) -> Usage {
+    /// Returns the usage of the attempt, as the caller reported it. Without a report, it comes from the
+    /// agent's stream.
+    fn usage(&mut self, used: Option<Used>) -> AgentUsage {
         let usage = used.map_or_else(
             || self.stream.usage().clone(),
-            |used| Usage {
+            |used| AgentUsage {
                 run: TokenUsage::new(used.input, used.output),
                 largest_call_tokens: used.largest_call,
                 model: used.model,
-                ..Usage::default()
+                ..AgentUsage::default()
             },
         );
         let model = usage.model.as_deref().and_then(|model| Models::builtin().find(model));
@@ -193,7 +194,7 @@ impl AgentRun {
         let notices = self.run.handle(RunEvent::Ended(attempted));
         let path = options.path.as_deref().or(self.name.as_deref()).unwrap_or("the artifact");
         let retry = self.retry(&judged, artifact.as_ref(), &report, path, options.task.as_deref());
-        let ended = Ended {
+        let ended = EndedAttempt {
             verdict: judged.verdict.name(),
             evidence: &judged.evidence,
             report: &report,
@@ -216,7 +217,7 @@ impl AgentRun {
         RetryPrompt { path, artifact, report, attempt, verdict, evidence, last_message: message, task }.text()
     }
 
-    fn to_json(&self, notices: &[Notice], ended: Option<Ended<'_>>) -> Result<String, Failure> {
+    fn to_json(&self, notices: &[Notice], ended: Option<EndedAttempt<'_>>) -> Result<String, Failure> {
         let step = match self.run.next_step() {
             RunStep::Start(_) => "start",
             RunStep::Wait => "wait",
@@ -224,7 +225,7 @@ impl AgentRun {
             RunStep::Done => "done",
         };
         let risk = self.run.risk();
-        answer(&Shown {
+        answer(&ShownRun {
             state: self.run.state().name(),
             reason: self.run.reason().map(endmark::guard::Reason::name),
             step,
@@ -232,7 +233,7 @@ impl AgentRun {
             events: notices.iter().map(|notice| notice.name()).collect(),
             token_usage: self.run.token_usage(),
             usd: self.run.nanodollars().map(dollars),
-            context_exhaustion_risk: (risk != Risk::Unknown).then_some(risk == Risk::Exceeded),
+            context_exhaustion_risk: (risk != ContextRisk::Unknown).then_some(risk == ContextRisk::Exceeded),
             session: self.stream.session(),
             ended,
         })

@@ -1,4 +1,4 @@
-//! Builds the prompt for the rest of a cut reply, and joins the parts.
+//! Builds the prompt that asks for the rest of a cut reply, and joins the parts.
 
 use endmark::{DetectionReport, MergeError, Merged, Seam};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ struct Options {
     offsets: Unit,
 }
 
-/// A seam of this text with its offset in this unit.
+/// Converts the offset of a seam in this text to this unit.
 pub(crate) fn convert_seam(seam: &Seam, text: &str, unit: Unit) -> Seam {
     Seam { at: unit.convert(text.as_bytes(), seam.at), ..seam.clone() }
 }
@@ -77,7 +77,7 @@ pub(crate) fn merge_chunks(inputs: &[&[u8]], options: &str) -> Result<String, Fa
     }
 }
 
-/// A refused merge with all that was received.
+/// Returns the failure for a rejected merge, with all received text.
 fn merge_failure(error: &MergeError, unit: Unit) -> Failure {
     let details = match error {
         MergeError::Ambiguous { best, .. } | MergeError::StillTruncated { merged: best } => {
@@ -92,7 +92,7 @@ fn merge_failure(error: &MergeError, unit: Unit) -> Failure {
     Failure::new(FailureKind::Merge, error.code(), error).with(details)
 }
 
-/// Returns the verified length of a merged text, which ends at the first doubtful seam.
+/// Returns the length of the verified part of a merged text. It ends at the first doubtful seam.
 fn settled_length(merged: &Merged) -> usize {
     let end = merged.verdict.truncation().map_or(merged.text.len(), |cut| cut.truncation_index);
     if merged.seam.alternatives > 0 { end.min(merged.seam.at) } else { end }

@@ -1,17 +1,18 @@
-//! Interprets the stop reasons of providers with the table of the gateway, and the meaning of failed requests.
+//! Interprets the stop reasons of providers with the same table as the gateway, and classifies failed
+//! requests.
 
-use endmark::wire::finish_reasons::Meaning;
+use endmark::wire::finish_reasons::FinishMeaning;
 use endmark::{Ending, Stop};
 use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::options::{answer, parse};
 
-/// Endmark's own words.
-const OWN: [Stop; 7] =
+/// Endmark's own names of stop reasons.
+const OWN_STOP_REASONS: [Stop; 7] =
     [Stop::Normal, Stop::Sequence, Stop::Limit, Stop::Refused, Stop::Paused, Stop::Repetition, Stop::Unknown];
 
-/// Returns the judgement of a reply with this word. Without a word, the reply has not ended.
+/// Returns the stop reason and the ending for a provider's stop reason. Without one, the reply has not ended.
 ///
 /// A stop sequence only shows where the model stopped, which may be in the middle of a document. If a grammar is
 /// required, the grammar decides.
@@ -19,19 +20,19 @@ pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Endi
     match word.map(parse_stop) {
         Some(Ok(Stop::Sequence)) if is_demanded => (Some(Stop::Normal), Ending::Clean),
         Some(Ok(stop)) => (Some(stop), Ending::Clean),
-        None | Some(Err(Meaning::NotEnded)) => (None, Ending::Dropped),
+        None | Some(Err(FinishMeaning::NotEnded)) => (None, Ending::Dropped),
         // The provider refuses to continue, so another request would not continue this reply.
-        Some(Err(Meaning::Failed)) => (Some(Stop::Refused), Ending::UpstreamError),
+        Some(Err(FinishMeaning::Failed)) => (Some(Stop::Refused), Ending::UpstreamError),
         Some(Err(_)) => (None, Ending::UpstreamError),
     }
 }
 
-/// Returns the stop reason of a reply, or the meaning of a word that is not an end.
-fn parse_stop(word: &str) -> Result<Stop, Meaning> {
-    if let Some(own) = OWN.into_iter().find(|stop| stop.name() == word) {
+/// Parses a stop reason. The error is the meaning of a stop reason that does not end a reply.
+fn parse_stop(word: &str) -> Result<Stop, FinishMeaning> {
+    if let Some(own) = OWN_STOP_REASONS.into_iter().find(|stop| stop.name() == word) {
         return Ok(own);
     }
-    let meaning = Meaning::find("openai_chat", word);
+    let meaning = FinishMeaning::find("openai_chat", word);
     meaning.stop(false).ok_or(meaning)
 }
 
@@ -41,13 +42,13 @@ struct Options {
     stop: Option<String>,
 }
 
-/// The meaning of a word, for packages that decide before a recovery begins.
+/// Returns the meaning of a stop reason, for packages that decide before a recovery begins.
 pub(crate) fn stop_meaning(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: Options = parse(options)?;
     answer(&match options.stop.as_deref().map(parse_stop) {
-        None | Some(Err(Meaning::NotEnded)) => "not_ended",
+        None | Some(Err(FinishMeaning::NotEnded)) => "not_ended",
         Some(Ok(stop)) => stop.name(),
-        Some(Err(Meaning::Failed)) => "failed",
+        Some(Err(FinishMeaning::Failed)) => "failed",
         Some(Err(_)) => "broken_off",
     })
 }
@@ -62,8 +63,8 @@ struct FailedRequest {
 /// HTTP client errors after which the same request may succeed.
 const TEMPORARY: [u16; 4] = [408, 409, 425, 429];
 
-/// Decides how a recovery continues after a failed request: `final` if the provider rejects the request itself, such
-/// as a bad key with status 401, and `lost` otherwise.
+/// Decides how a recovery continues after a failed request. Returns `final` if the provider rejects the
+/// request itself, for example 401 for a bad key, and `lost` otherwise.
 pub(crate) fn ask_failure(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let FailedRequest { status } = parse(options)?;
     let is_refused =

@@ -1,4 +1,4 @@
-//! The cases that all packages share: `bindings/cases.json`.
+//! Runs the cases that all packages share: `bindings/cases.json`.
 //!
 //! `ENDMARK_UPDATE_CASES=1 cargo test -p endmark-bindings` writes the answers into the file.
 #![expect(clippy::unwrap_used, reason = "a test")]
@@ -14,7 +14,7 @@ fn inputs(case: &Value) -> Vec<&[u8]> {
     case["inputs"].as_array().unwrap().iter().map(|input| input.as_str().unwrap().as_bytes()).collect()
 }
 
-/// The answer or the failure, in the very bytes that each package has to answer.
+/// Returns the answer or the failure, in exactly the bytes that each package must return.
 fn answer_bytes(answer: Result<String, Failure>) -> Value {
     match answer {
         Ok(answer) => json!({"answer": answer}),

@@ -1,4 +1,4 @@
-//! No input makes a function panic, and offsets in every unit are valid for their input.
+//! Checks that no input makes a function panic, and that offsets in every unit are valid for their input.
 
 use endmark_bindings::{Failure, FailureKind, Object, call};
 use proptest::prelude::*;

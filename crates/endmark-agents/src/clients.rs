@@ -1,4 +1,5 @@
-//! Connects clients to a gateway: the settings that each client needs, and edits of its configuration file.
+//! Connects clients to a gateway: knows the settings that each client needs, and edits its configuration
+//! file.
 
 mod address;
 mod client;
@@ -12,9 +13,11 @@ mod tests;
 
 pub use address::{find_address, without_password};
 pub use client::{
-    Address, Client, ClientChoice, Setting, file, other_client_keys, overridden, required_formats, settings,
-    undo_keys,
+    ClientChoice, ClientProperties, GatewayAddress, RequiredSetting, configuration_path, other_client_keys,
+    overriding_setting, required_formats, required_settings, undo_keys,
 };
-pub use document::{Document, Removal, Syntax, UnfitFile, Value};
+pub use document::{ConfigDocument, InnerListRemoval, NewValue, Syntax, UneditableFile};
 pub use file::{ConfigurationFile, missing_original};
-pub use revision::{Change, KeptKey, Keys, Record, Reversion, Revision, revert, revise};
+pub use revision::{
+    ConfigKeys, KeptKey, KeyChange, ReversionResult, RevisionResult, WriteRecord, revert, revise,
+};

@@ -1,4 +1,4 @@
-//! Features for agents: their settings, hooks and MCP servers, and a gateway for each run.
+//! Features for coding agents: client settings, hooks, an MCP proxy, and a gateway for each run.
 
 pub mod clients;
 pub mod hooks;

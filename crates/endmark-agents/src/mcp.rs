@@ -1,4 +1,4 @@
-//! A proxy between an MCP client and its server. Tool results are capped, and stored in full (CX-5).
+//! A proxy between an MCP client and its server. It caps tool results, and stores them in full (CX-5).
 
 mod messages;
 mod read_tool;
@@ -6,4 +6,4 @@ mod results;
 mod session;
 mod wrap;
 
-pub use wrap::{CLIENT_LIMIT_CHARS, Warn, wrap};
+pub use wrap::{CLIENT_LIMIT_CHARS, WarningHandler, wrap};

@@ -1,5 +1,5 @@
-//! `run --through`: a gateway for each run, on a free port of the loopback address, with its own key and budget
-//! (CX-7).
+//! `run --through`: starts a gateway for each run, on a free port of the loopback address, with its own key
+//! and budget (CX-7).
 
 mod agents;
 mod files;
@@ -13,23 +13,24 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use endmark_config::{ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
-use endmark_console::reports::usage::Spent;
+use endmark_console::reports::usage::ClientUsage;
 use endmark_context::Models;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
 use endmark_gateway::{Gateway, Secret, Server, SoleKey, with_causes};
-use endmark_guard::{TokenUsage, Usage};
+use endmark_guard::{AgentUsage, TokenUsage};
 use endmark_runs::{RunGateway, Task};
 use endmark_store::{KeyBudget, KeySecret, Store, UsageRow, utc};
 use endmark_wire::provider::Provider;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
-/// How many times to check whether the last call of an ended agent is recorded.
+/// After an agent has ended, check at most this many times whether its last call is recorded.
 const MAX_END_POLLS: u32 = 300;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A key of this length does not occur in a variable's value by chance.
+/// Only keys of at least this length are searched in the values of variables. Shorter ones may occur by
+/// chance.
 const MIN_SEARCHED_KEY_BYTES: usize = 16;
 
 /// Starts a gateway for each task that requests one.
@@ -44,7 +45,7 @@ pub fn open_all(
         return Ok(());
     }
     hide_memory()?;
-    let settings = run_settings(environment, settings)?;
+    let settings = gateway_settings(environment, settings)?;
     for task in tasks.iter_mut().filter(|task| task.runs_through_gateway) {
         let way = AgentGateway::open(environment, models, &settings, store, task)?;
         task.gateway = Some(Box::new(way));
@@ -52,9 +53,10 @@ pub fn open_all(
     Ok(())
 }
 
-/// Protects this process's memory and environment from other processes of its user.
+/// Protects the memory and environment of this process from other processes of the same user.
 ///
-/// The agent has the same user id, but must not read the providers' keys here. Root can still read them.
+/// The agent runs as the same user, but must not read the providers' keys from this process. Root can still
+/// read them.
 fn hide_memory() -> Result<(), CommandError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
@@ -62,11 +64,12 @@ fn hide_memory() -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns the settings of `serve` for agents with keys in the environment instead of the configuration.
-fn run_settings(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
+/// Returns the settings of `serve` for a run. Keys that the configuration does not contain come from the
+/// environment.
+fn gateway_settings(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
     let mut settings = settings.clone();
     for upstream in &mut settings.upstreams {
-        // Without configured upstreams, the agents use the addresses in the environment.
+        // If no upstreams are configured, use the addresses in the agents' environment variables.
         if !settings.has_own_upstreams
             && let Some(url) = environment.get(upstream.format.base_url_variable)
         {
@@ -82,16 +85,17 @@ fn run_settings(environment: &Environment, settings: &Settings) -> Result<Settin
         }
         let known =
             agents::key_variables(upstream.format).iter().find(|name| environment.get(name).is_some());
-        let of_environment = || known.map(|name| SecretSource::Environment((*name).to_owned()));
-        upstream.api_key = upstream.api_key.take().or_else(of_environment);
+        let from_environment = || known.map(|name| SecretSource::Environment((*name).to_owned()));
+        upstream.api_key = upstream.api_key.take().or_else(from_environment);
     }
     settings.gateway.listener.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     (settings.tls.certificate, settings.tls.key) = (None, None);
     Ok(settings)
 }
 
-/// Returns the variables of this process that contain a key of the gateway, or the location of the admin key.
-fn withheld(
+/// Returns the names of all variables that must not be passed to the agent, because they contain a key of the
+/// gateway or the location of the admin key.
+fn withheld_variables(
     gateway: &endmark_gateway::Settings,
     settings: &Settings,
     environment: &Environment,
@@ -107,28 +111,28 @@ fn withheld(
         |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
     let with_key =
         environment.with_prefix("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
-    // Variables may contain configuration with keys.
-    let systematic = environment.with_prefix(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
-    named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
+    // These variables may contain any part of the configuration, including keys.
+    let with_upstream_prefix = environment.with_prefix(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
+    named.chain(with_key).chain(with_upstream_prefix).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
 }
 
-/// A gateway of one run.
+/// The gateway of one run.
 struct AgentGateway {
     task: String,
     origin: String,
     variables: Vec<(String, OsString)>,
-    withheld: Vec<String>,
-    /// The agent's command, with options that set the gateway's address.
+    withheld_variables: Vec<String>,
+    /// The agent's command, including options with the gateway's address.
     command: Vec<OsString>,
-    /// The file that these options or variables name. It is removed when this is dropped.
+    /// The settings file that these options or variables refer to. It is deleted when this value is dropped.
     _file: Option<NamedTempFile>,
     server: Arc<Server>,
     serving: JoinHandle<()>,
     store: Store,
     models: Arc<Models>,
-    /// When the gateway was started, in UTC.
+    /// When the gateway was started, as UTC text.
     since: String,
-    /// The number of calls in finished attempts.
+    /// Number of calls that were already reported, in earlier attempts.
     reported_calls: Cell<u32>,
 }
 
@@ -145,9 +149,11 @@ impl AgentGateway {
             serving.any(|upstream| upstream.api_key.is_some())
         };
         let wanted = agents::agent_providers(task.agent);
-        // Other programs that the agent starts use the gateway, too.
-        let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
-        if !wanted.iter().any(|provider| reached.contains(provider)) {
+        // The gateway serves all providers with a key, because the agent may start other programs that use
+        // them.
+        let providers_with_key: Vec<&'static Provider> =
+            Provider::all().into_iter().filter(has_key).collect();
+        if !wanted.iter().any(|provider| providers_with_key.contains(provider)) {
             let names = wanted.iter().flat_map(|provider| agents::key_variables(provider)).copied();
             return Err(CommandError::input(
                 "missing_key",
@@ -159,7 +165,7 @@ impl AgentGateway {
             ));
         }
         let mut gateway_settings = endmark_config::to_gateway(settings, environment)?;
-        let withheld = withheld(&gateway_settings, settings, environment);
+        let withheld = withheld_variables(&gateway_settings, settings, environment);
         let secret = KeySecret::random().map_err(|error| system_error(&std::io::Error::other(error)))?;
         let secret = secret.reveal().to_owned();
         gateway_settings.console = None;
@@ -179,14 +185,18 @@ impl AgentGateway {
             let hint = "`endmark config check` reports all problems at once.";
             CommandError::input("unusable_settings", with_causes(&error), hint)
         })?;
-        let variables = agents::variables(task, &reached, &origin, &secret, environment);
+        let variables = agents::gateway_variables(task, &providers_with_key, &origin, &secret, environment);
         let file = files::write_settings_file(task, &variables)?;
-        let command =
-            agents::words(task.agent, &task.command, &origin, file.as_ref().map(NamedTempFile::path));
+        let command = agents::command_with_options(
+            task.agent,
+            &task.command,
+            &origin,
+            file.as_ref().map(NamedTempFile::path),
+        );
         let server = Server::new(gateway);
         let serving = {
             let server = Arc::clone(&server);
-            // The server is never asked to stop, because that would close the store, which belongs to the run.
+            // The server is never stopped, because that would close the store, which belongs to the run.
             tokio::spawn(async move {
                 let _ = server.serve(listener, std::future::pending()).await;
             })
@@ -194,7 +204,7 @@ impl AgentGateway {
         Ok(Self {
             task: task.id.clone(),
             variables,
-            withheld,
+            withheld_variables: withheld,
             command,
             _file: file,
             origin,
@@ -209,12 +219,12 @@ impl AgentGateway {
 
     async fn calls(&self) -> Result<Vec<UsageRow>, String> {
         for _ in 0..MAX_END_POLLS {
-            if self.server.busy() == 0 {
+            if self.server.replies_in_progress() == 0 {
                 break;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        // Everything that was queued earlier is committed now.
+        // Everything that was queued before this point is committed now.
         self.store.health().await.map_err(|error| error.to_string())?;
         let (identity, since, but_for) =
             (format!("key:{}", self.task), self.since.clone(), self.reported_calls.get());
@@ -232,8 +242,8 @@ impl RunGateway for AgentGateway {
         &self.variables
     }
 
-    fn withheld(&self) -> &[String] {
-        &self.withheld
+    fn withheld_variables(&self) -> &[String] {
+        &self.withheld_variables
     }
 
     fn request_count(&self) -> u64 {
@@ -244,13 +254,13 @@ impl RunGateway for AgentGateway {
         self.server.budget_refusals() > 0
     }
 
-    fn take_usage(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>> {
+    fn take_usage(&self) -> Pin<Box<dyn Future<Output = Result<Option<AgentUsage>, String>> + '_>> {
         Box::pin(async {
             let calls = self.calls().await?;
             self.reported_calls.set(
                 self.reported_calls.get().saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX)),
             );
-            Ok(Spent::from_calls(&calls, &self.models).map(|spent| Usage {
+            Ok(ClientUsage::from_calls(&calls, &self.models).map(|spent| AgentUsage {
                 run: TokenUsage::new(spent.prompt, spent.completion),
                 largest_call_tokens: Some(spent.largest_call),
                 cost_nanodollars: spent.nano_usd,

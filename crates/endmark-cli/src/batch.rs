@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, ExitStatus};
 use endmark_text::detect::detect_strict;
 use endmark_text::{Format, Verdict};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ const MAX_LINE_BYTES: u64 = 1 << 30;
 pub(crate) struct LineAnswer {
     /// The line of the answer, without its newline.
     pub(crate) json: String,
-    /// Whether the answer is positive.
+    /// Whether the answer is positive. A negative one makes the exit code 1.
     pub(crate) is_yes: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Field {
     /// A required list of strings.
     Texts(&'static str),
     /// An optional list of strings.
-    MayBeTexts(&'static str),
+    OptionalTexts(&'static str),
     /// An optional boolean.
     Flag(&'static str),
     /// An optional number.
@@ -71,7 +71,7 @@ impl Field {
                 Some(_) => Some(format!("`{name}` must be a list of strings")),
                 None => Some(format!("`{name}` is missing")),
             },
-            Self::MayBeTexts(name) => match object.get(name) {
+            Self::OptionalTexts(name) => match object.get(name) {
                 None | Some(Value::Null) => None,
                 Some(_) => Self::Texts(name).problem(object),
             },
@@ -89,7 +89,7 @@ impl Field {
 }
 
 /// Reads a line as a request: a JSON object with these fields.
-pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
+pub(crate) fn parse_request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
     // serde would read an array as the fields in declaration order, and that order is not documented.
     if !line.trim_start().starts_with('{') {
         return Err(LineError::without_id("the line is not a JSON object"));
@@ -98,9 +98,8 @@ pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -
         .map_err(|error| LineError { id: read_id(line), message: explain_unreadable(line, fields, &error) })
 }
 
-/// Returns the bytes that a line is about: its `text` unchanged, or its decoded `base64`.
-///
-/// Otherwise returns what is wrong.
+/// Returns the input of a line: its `text` unchanged, or its decoded `base64`. The error describes an invalid
+/// line.
 pub(crate) fn decode_raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
@@ -144,7 +143,7 @@ fn explain_unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -
 pub(crate) fn run(
     mut input: Input,
     mut answer: impl FnMut(&str) -> Result<LineAnswer, LineError>,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let mut output = JsonOutput::new(BufWriter::new(io::stdout().lock()));
     let (mut line, mut has_invalid, mut has_no) = (Vec::new(), false, false);
     while let Some(read) = input.read_line(MAX_LINE_BYTES, &mut line)? {
@@ -159,14 +158,14 @@ pub(crate) fn run(
         has_no |= answered.as_ref().is_ok_and(|answer| !answer.is_yes);
         let json = answered.map_or_else(|error| error.to_json(), |answer| answer.json);
         writeln!(output, "{json}").map_err(CommandError::Write)?;
-        if input.may_wait() {
+        if input.may_block() {
             output.flush().map_err(CommandError::Write)?;
         }
     }
     output.flush().map_err(CommandError::Write)?;
     Ok(match (has_invalid, has_no) {
-        (true, _) => Exit::Usage,
-        (false, true) => Exit::No,
-        (false, false) => Exit::Success,
+        (true, _) => ExitStatus::Usage,
+        (false, true) => ExitStatus::Negative,
+        (false, false) => ExitStatus::Success,
     })
 }

@@ -1,6 +1,6 @@
 //! Checks of the setup, each with a hint if it fails.
 
-use endmark_config::{ConfigError, Effective, Environment, SecretSource, client_upstream};
+use endmark_config::{ConfigError, EffectiveConfig, Environment, SecretSource, client_upstream};
 use endmark_failure::{Check, CommandError};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
@@ -12,7 +12,7 @@ use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
 /// Checks the values that a readable configuration refers to: keys, schemas and texts.
-pub(crate) fn check_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
+pub(crate) fn check_configuration(effective: &EffectiveConfig, environment: &Environment) -> Vec<Check> {
     let settings = &effective.settings;
     let read = match &effective.file {
         Some(path) => format!("read from `{}`", path.display()),
@@ -90,32 +90,33 @@ pub(crate) fn check_configuration(effective: &Effective, environment: &Environme
     checks
 }
 
-/// Returns the failed checks of a configuration with other errors, except those that follow from the other errors.
-pub(crate) fn beside_errors(effective: &Effective, environment: &Environment) -> Vec<ConfigError> {
+/// Returns only the failed checks of secrets and texts. The configuration has other errors, which would make
+/// all remaining checks fail.
+pub(crate) fn further_errors(effective: &EffectiveConfig, environment: &Environment) -> Vec<ConfigError> {
     let mut checks = check_configuration(effective, environment);
-    checks.retain(|check| !check.is_ok && is_of_secret_or_text(&check.name));
-    let unusable = |Check { name, message, hint, .. }| ConfigError::Unusable { name, message, hint };
+    checks.retain(|check| !check.is_ok && is_secret_or_text_check(&check.name));
+    let unusable = |Check { name, message, hint, .. }| ConfigError::UnusableSetting { name, message, hint };
     checks.into_iter().map(unusable).collect()
 }
 
 /// Whether a check only reads a secret or a text that the configuration refers to.
-fn is_of_secret_or_text(check: &str) -> bool {
+fn is_secret_or_text_check(check: &str) -> bool {
     check == "admin_key"
         || check == "resume.prompt"
         || check.starts_with("schemas.")
         || check.ends_with(".api_key")
 }
 
-/// The checks, as data of an answer.
+/// Answer data: all checks.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ChecksReport<'a> {
     checks: &'a [Check],
 }
 
 /// Returns the checks as an answer, which is positive if all passed.
 pub(crate) fn answer(checks: &[Check], painter: Painter) -> Result<Answer, CommandError> {
-    let data = to_data(&Report { checks })?;
+    let data = to_data(&ChecksReport { checks })?;
     let mut text = String::new();
     for check in checks {
         let word =

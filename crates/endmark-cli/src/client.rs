@@ -11,7 +11,7 @@ use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 
 /// The longest response body that is read.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// An HTTP client for single requests, without redirects, cookies or content decoding.
 pub(crate) struct Client {
@@ -22,15 +22,15 @@ pub(crate) struct Client {
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// The connection cannot be set up.
+    /// TLS cannot be initialised, or its certificate authorities cannot be read.
     #[error(transparent)]
     Tls(#[from] endmark_gateway::ClientError),
     /// The server could not be reached, or the connection broke off.
     #[error("{0}")]
-    Broken(String),
-    /// The server took too long.
+    ConnectionBroken(String),
+    /// The server sent no complete response within this time.
     #[error("it did not answer within {} s", .0.as_secs())]
-    Silent(Duration),
+    TimedOut(Duration),
 }
 
 impl Client {
@@ -52,15 +52,15 @@ impl Client {
         let exchange = async {
             let response = self.inner.request(request).await.map_err(|error| exchange_error(&error))?;
             let (head, body) = response.into_parts();
-            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
             let body = body.map_err(|error| exchange_error(&*error))?.to_bytes();
             Ok(Response::from_parts(head, body))
         };
-        tokio::time::timeout(within, exchange).await.unwrap_or(Err(ClientError::Silent(within)))
+        tokio::time::timeout(within, exchange).await.unwrap_or(Err(ClientError::TimedOut(within)))
     }
 }
 
 /// Converts an error of a broken exchange, with its causes.
 fn exchange_error(error: &dyn Error) -> ClientError {
-    ClientError::Broken(endmark_gateway::with_causes(error))
+    ClientError::ConnectionBroken(endmark_gateway::with_causes(error))
 }

@@ -9,14 +9,14 @@ use endmark_gateway::{self as gateway, Secret};
 use endmark_store::Handle;
 
 /// Minimum length of the admin key in characters; a shorter key could be guessed.
-const ADMIN_KEY_LEAST_CHARS: usize = 16;
+const MIN_ADMIN_KEY_CHARS: usize = 16;
 
 /// Returns the gateway's settings, with the console.
 pub(crate) fn with_console(
     settings: &Settings,
     environment: &Environment,
 ) -> Result<gateway::Settings, CommandError> {
-    let console = Some(console(settings, environment)?);
+    let console = Some(build_console(settings, environment)?);
     Ok(gateway::Settings { console, ..endmark_config::to_gateway(settings, environment)? })
 }
 
@@ -27,10 +27,10 @@ pub(crate) fn admin_key(
 ) -> Result<Option<Secret>, CommandError> {
     let read = |source: &SecretSource| source.read(environment, "the admin key");
     let admin_key = settings.files.admin_key.as_ref().map(read).transpose()?;
-    if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
+    if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < MIN_ADMIN_KEY_CHARS) {
         return Err(CommandError::input(
             "weak_admin_key",
-            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, so it could be guessed"),
+            format!("`admin_key` has fewer than {MIN_ADMIN_KEY_CHARS} characters, so it could be guessed"),
             "Create one with `openssl rand -hex 24`.",
         ));
     }
@@ -38,12 +38,12 @@ pub(crate) fn admin_key(
 }
 
 /// Builds the console for the pages below `/endmark/`.
-fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console>, CommandError> {
+fn build_console(settings: &Settings, environment: &Environment) -> Result<Arc<Console>, CommandError> {
     let admin_key = admin_key(settings, environment)?;
     Ok(Arc::new(Console::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
         is_local: settings.is_local(),
-        nonce: nonce()?,
+        nonce: random_nonce()?,
         models: Arc::new(models(settings)),
         rules: settings.budget.to_gateway().rules,
         zone: settings.budget.zone.clone(),
@@ -53,8 +53,8 @@ fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console
     })))
 }
 
-/// Returns an unpredictable value.
-fn nonce() -> Result<String, CommandError> {
+/// Returns a random value, with which the console signs forms if no admin key is set.
+fn random_nonce() -> Result<String, CommandError> {
     let made = Handle::random().map_err(CommandError::Bug)?;
     Ok(made.as_str().to_owned())
 }

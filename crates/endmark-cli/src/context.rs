@@ -1,6 +1,6 @@
 //! The context that every command receives.
 
-use endmark_config::{ConfigError, Effective, Environment, Override};
+use endmark_config::{ConfigError, EffectiveConfig, Environment, Override};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 
@@ -16,14 +16,14 @@ pub(crate) struct Context {
 
 impl Context {
     /// Loads the configuration. The command's own options override everything else.
-    pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Effective, CommandError> {
+    pub(crate) fn load_configuration(&self, flags: Vec<Override>) -> Result<EffectiveConfig, CommandError> {
         let mut overrides = self.overrides()?;
         overrides.extend(flags);
         Ok(endmark_config::load(&self.environment, self.global.config.as_deref(), &overrides)?)
     }
 
-    /// Loads the configuration as far as possible, with all its errors.
-    pub(crate) fn examined(&self) -> Result<(Effective, Vec<ConfigError>), CommandError> {
+    /// Loads the valid part of the configuration, and returns all errors in the rest.
+    pub(crate) fn load_with_errors(&self) -> Result<(EffectiveConfig, Vec<ConfigError>), CommandError> {
         let named = self.global.config.as_deref();
         Ok(endmark_config::examine(&self.environment, named, &self.overrides()?)?)
     }
@@ -33,12 +33,12 @@ impl Context {
     }
 }
 
-/// Returns the warning that the calls of other gateways are missing.
-pub(crate) fn this_gateway_alone(message: &str) -> Warning {
+/// Returns a warning that the result does not include the calls of other gateways.
+pub(crate) fn single_gateway_warning(message: &str) -> Warning {
     Warning::notice("THIS_GATEWAY_ALONE", message)
 }
 
 /// Returns likely mistakes in a configuration as warnings.
-pub(crate) fn configuration_warnings(effective: &Effective) -> Vec<Warning> {
+pub(crate) fn configuration_warnings(effective: &EffectiveConfig) -> Vec<Warning> {
     effective.warnings.iter().map(|message| Warning::notice("CONFIGURATION", message)).collect()
 }

@@ -9,12 +9,12 @@ use endmark_guard::{Guard, Template};
 use crate::context::Context;
 use crate::input::Input;
 
-/// The largest readable artifact; a typical document has a thousandth of this size.
-pub(crate) const MAX_BYTES: u64 = 256 << 20;
+/// Maximum size of an artifact in bytes, about 1,000 times that of a typical document.
+pub(crate) const MAX_ARTIFACT_BYTES: u64 = 256 << 20;
 
 /// The requirements of an artifact.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Demands<'a> {
+pub(crate) struct RequestedCriteria<'a> {
     pub(crate) template: Option<&'a Path>,
     /// Minimum number of non-blank lines.
     pub(crate) min_lines: Option<u32>,
@@ -27,8 +27,8 @@ pub(crate) struct Demands<'a> {
 }
 
 /// Builds the guard for these requirements.
-pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, CommandError> {
-    let template = demands.template.map(|path| template(context, path)).transpose()?;
+pub(crate) fn build_guard(context: &Context, demands: &RequestedCriteria<'_>) -> Result<Guard, CommandError> {
+    let template = demands.template.map(|path| read_template(context, path)).transpose()?;
     let mut template = template.unwrap_or_default();
     let criteria = &mut template.criteria;
     for (option, values) in [("--section", demands.sections), ("--forbid", demands.forbidden)] {
@@ -47,21 +47,21 @@ pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, C
 
 /// Builds the guard of a template.
 pub(crate) fn guard_from_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
-    self::template(context, template).map(Guard::from_template)
+    self::read_template(context, template).map(Guard::from_template)
 }
 
 /// Reads a template.
-fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
+fn read_template(context: &Context, path: &Path) -> Result<Template, CommandError> {
     let text = Input::open_file(path, context.terminal)
         .and_then(Input::read_hand_written)
-        .map_err(with_next_step)?;
+        .map_err(with_file_hint)?;
     Template::read(&path.to_string_lossy(), &text).map_err(|error| {
         CommandError::input("invalid_criteria", format!("`{}`: {error}", path.display()), error.hint())
     })
 }
 
 /// Adds a hint to the error of an unreadable file.
-pub(crate) fn with_next_step(error: CommandError) -> CommandError {
+pub(crate) fn with_file_hint(error: CommandError) -> CommandError {
     let CommandError::Read { source, .. } = &error else { return error };
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "Check the path.",

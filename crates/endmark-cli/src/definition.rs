@@ -15,8 +15,8 @@ pub(crate) fn definition() -> Command {
 }
 
 /// Parses the matches. The values of `--set` keep their order on the command line.
-pub(crate) fn read(mut matches: ArgMatches) -> Result<Arguments, clap::Error> {
-    let sets = sets(&matches);
+pub(crate) fn parse_matches(mut matches: ArgMatches) -> Result<Arguments, clap::Error> {
+    let sets = collect_sets(&matches);
     let mut arguments = Arguments::from_arg_matches_mut(&mut matches)?;
     arguments.global.sets = sets;
     Ok(arguments)
@@ -43,7 +43,7 @@ fn with_negative_numbers(command: Command) -> Command {
 }
 
 /// Returns the values of every `--set`. The values of a command precede those of its subcommand.
-fn sets(matches: &ArgMatches) -> Vec<String> {
+fn collect_sets(matches: &ArgMatches) -> Vec<String> {
     let mut sets = Vec::new();
     let mut innermost = Some(matches);
     while let Some(matches) = innermost {

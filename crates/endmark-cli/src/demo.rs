@@ -1,4 +1,4 @@
-//! The demonstration: a scripted upstream that cuts its replies, and a real gateway before it.
+//! The demonstration: a scripted upstream that cuts its replies, and a real gateway in front of it.
 
 mod exchange;
 mod scripted_upstream;

@@ -5,7 +5,7 @@ use endmark_text::{Format, FormatError};
 
 use crate::arguments::FormatArguments;
 
-/// Returns the format of these arguments, or `auto` if they name none.
+/// Returns the format of these arguments, or `auto` if no format is given.
 pub(crate) fn from_arguments(arguments: &FormatArguments) -> Result<Format, CommandError> {
     find_format(arguments.format.as_deref(), arguments.marker.as_deref(), &Format::Auto).map_err(|error| {
         CommandError::Input { code: "invalid_format", message: error.to_string(), hint: None }

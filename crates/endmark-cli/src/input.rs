@@ -51,7 +51,7 @@ impl Input {
         Self::new("standard input".into(), Box::new(input))
     }
 
-    /// Reads from another source. `path` names it in errors.
+    /// Wraps a reader. Errors name it as `path`.
     pub(crate) fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
         Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, CountedInput(source)) }
     }
@@ -98,7 +98,7 @@ impl Input {
     }
 
     /// Reads the whole input as text.
-    pub(crate) fn text(self) -> Result<String, CommandError> {
+    pub(crate) fn read_text(self) -> Result<String, CommandError> {
         let path = self.path.clone();
         decode_text(&path, self.read_bytes()?)
     }
@@ -126,7 +126,7 @@ impl Input {
     }
 
     /// Whether the next read may block.
-    pub(crate) fn may_wait(&self) -> bool {
+    pub(crate) fn may_block(&self) -> bool {
         self.reader.buffer().is_empty()
     }
 
@@ -140,9 +140,9 @@ fn is_standard_input(path: &Path) -> bool {
     STANDARD_INPUT.iter().any(|name| path == Path::new(name))
 }
 
-/// Opens a file, or a pipe whose end can be awaited.
+/// Opens a file or a pipe.
 ///
-/// Refuses devices other than a terminal or `/dev/null`, because they may never end.
+/// Refuses devices except terminals and `/dev/null`, because reading from a device may never end.
 fn open_data(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();

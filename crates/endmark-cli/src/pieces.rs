@@ -13,7 +13,7 @@ pub(crate) struct NotUtf8 {
 ///
 /// A character that is cut between two pieces becomes part of the second piece. Incomplete characters that the next
 /// piece does not continue are dropped. Also returns the number of dropped bytes.
-pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
+pub(crate) fn decode_pieces(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
     let mut texts = Vec::with_capacity(pieces.len());
     let mut dropped_bytes = 0;
     let mut carried = Vec::new();
@@ -48,11 +48,14 @@ mod tests {
     fn a_character_split_between_pieces_is_joined() {
         let whole = "añb".as_bytes();
         assert_eq!(
-            as_texts(vec![whole[..2].into(), whole[2..].into()]),
+            decode_pieces(vec![whole[..2].into(), whole[2..].into()]),
             Ok((vec!["a".into(), "ñb".into()], 0))
         );
-        assert_eq!(as_texts(vec![whole[..2].into(), b"nb".into()]), Ok((vec!["a".into(), "nb".into()], 1)));
-        assert_eq!(as_texts(vec![whole[..2].into()]), Ok((vec!["a".into()], 1)));
-        assert_eq!(as_texts(vec![b"ok".into(), b"a\xff".into()]), Err(NotUtf8 { piece: 1, at: 1 }));
+        assert_eq!(
+            decode_pieces(vec![whole[..2].into(), b"nb".into()]),
+            Ok((vec!["a".into(), "nb".into()], 1))
+        );
+        assert_eq!(decode_pieces(vec![whole[..2].into()]), Ok((vec!["a".into()], 1)));
+        assert_eq!(decode_pieces(vec![b"ok".into(), b"a\xff".into()]), Err(NotUtf8 { piece: 1, at: 1 }));
     }
 }

@@ -18,18 +18,18 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 /// Progress messages for long-running work that reads no input.
 pub(crate) struct ProgressMessages {
     terminal: Terminal,
-    shown: Instant,
+    last_shown: Instant,
 }
 
 impl ProgressMessages {
     pub(crate) fn new(terminal: Terminal) -> Self {
-        Self { terminal, shown: Instant::now() }
+        Self { terminal, last_shown: Instant::now() }
     }
 
-    /// Shows the message if the last one, or the start, is long enough ago.
+    /// Shows the message if enough time has passed since the last message or the start.
     pub(crate) fn show(&mut self, message: impl FnOnce() -> String) {
-        if self.shown.elapsed() > DISPLAY_DELAY {
-            self.shown = Instant::now();
+        if self.last_shown.elapsed() > DISPLAY_DELAY {
+            self.last_shown = Instant::now();
             self.terminal.progress(&message());
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::error::ErrorKind;
 use endmark_config::Environment;
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, ExitStatus};
 
 use crate::arguments::{Arguments, ColorChoice, Command};
 use crate::commands;
@@ -20,14 +20,14 @@ use crate::view::answer::{Answer, Outcome};
 use crate::view::terminal::Terminal;
 
 /// Runs the command, shows its result, and returns the exit code.
-pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
+pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> ExitStatus {
     let early = EarlyOptions::parse(&typed);
     let exit = run_and_show(typed, environment, early);
     // An error in a hook must not block its agent, because some agents treat an exit code as a verdict.
-    if early.is_hook { Exit::Success } else { exit }
+    if early.is_hook { ExitStatus::Success } else { exit }
 }
 
-fn run_and_show(typed: Vec<OsString>, environment: Environment, early: EarlyOptions) -> Exit {
+fn run_and_show(typed: Vec<OsString>, environment: Environment, early: EarlyOptions) -> ExitStatus {
     let started = Instant::now();
     let arguments = match parse(typed, early.color) {
         Ok(arguments) => arguments,
@@ -37,7 +37,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: EarlyOpti
     // The output of `exec` is always JSON, because only programs read it.
     let json = !early.is_hook && (global.json || matches!(arguments.command, Command::Exec(_)));
     let terminal = Terminal::new(json, global.quiet, global.color, &environment);
-    if terminal.json && is_answered_on_signals(&arguments.command) {
+    if terminal.json && answers_signals(&arguments.command) {
         // Without the watcher, a signal ends the process as usual, without an answer.
         if let Err(error) = endmark_envelope::answer_signals(started) {
             terminal.warn(&format!("cannot watch signals: {error}"));
@@ -52,13 +52,14 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: EarlyOpti
         Ok(Outcome::Streamed(exit)) => Ok(exit),
         Err(error) => Err(error),
     };
-    let exit = shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()));
+    let exit = shown.unwrap_or_else(|error| terminal.show_error(&error, Vec::new(), started.elapsed()));
     standard_error::flush();
     exit
 }
 
-/// Whether signals are answered here. Excludes commands with their own shutdown or with partial output.
-fn is_answered_on_signals(command: &Command) -> bool {
+/// Whether a signal ends the command with an answer. Commands with their own shutdown or with partial output
+/// are excluded.
+fn answers_signals(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Exec(_) | Command::Run(_) | Command::Mcp(_) => false,
         Command::Runs(arguments) => !arguments.ends_by_itself(),
@@ -113,7 +114,7 @@ impl EarlyOptions {
             (false, true) => ColorChoice::Always,
             (false, false) => ColorChoice::Auto,
         };
-        let mut commands = commands(&words);
+        let mut commands = subcommands(&words);
         let command = commands.next();
         let is_hook = command == Some("hook") && commands.next().is_some_and(|word| word != "install");
         let is_json_typed = !is_hook && words.contains(&"--json");
@@ -126,7 +127,7 @@ impl EarlyOptions {
 const OPTIONS_WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
 
 /// Returns the subcommands on the command line, and the words that follow them.
-fn commands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
+fn subcommands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let mut is_value = false;
     words.iter().skip(1).copied().filter(move |word| {
         let is_name = !is_value && !word.starts_with('-');
@@ -141,7 +142,7 @@ fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Er
         ColorChoice::Always => clap::ColorChoice::Always,
         ColorChoice::Never => clap::ColorChoice::Never,
     };
-    definition::read(definition::definition().color(color).try_get_matches_from(typed)?)
+    definition::parse_matches(definition::definition().color(color).try_get_matches_from(typed)?)
 }
 
 /// Shows an error, help or version text of clap.
@@ -150,7 +151,7 @@ fn report_misuse(
     early: EarlyOptions,
     environment: &Environment,
     started: Instant,
-) -> Exit {
+) -> ExitStatus {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if early.json && !is_asked_for {
         let text = error.render().to_string();
@@ -162,7 +163,7 @@ fn report_misuse(
             message,
             "`endmark --help` lists the commands, `endmark COMMAND --help` their arguments.",
         );
-        return Terminal::new(true, false, early.color, environment).fail(
+        return Terminal::new(true, false, early.color, environment).show_error(
             &error,
             Vec::new(),
             started.elapsed(),
@@ -171,16 +172,20 @@ fn report_misuse(
     if !is_asked_for {
         // If writing to standard error fails, the failure cannot be reported.
         let _ = error.print();
-        return Exit::Usage;
+        return ExitStatus::Usage;
     }
     let terminal = Terminal::new(early.is_json_typed, false, early.color, environment);
     let shown = if early.is_json_typed {
         let text = error.render().to_string();
         terminal.show(&Answer::yes(serde_json::json!({ "text": text }), text), started.elapsed())
     } else {
-        error.print().and_then(|()| io::stdout().flush()).map(|()| Exit::Success).map_err(CommandError::Write)
+        error
+            .print()
+            .and_then(|()| io::stdout().flush())
+            .map(|()| ExitStatus::Success)
+            .map_err(CommandError::Write)
     };
-    shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()))
+    shown.unwrap_or_else(|error| terminal.show_error(&error, Vec::new(), started.elapsed()))
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

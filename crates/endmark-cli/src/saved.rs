@@ -6,15 +6,15 @@ use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Hint, Truncation, Verdict};
 use endmark_wire::error::ProviderError;
-use endmark_wire::finish_reasons::Meaning;
+use endmark_wire::finish_reasons::FinishMeaning;
 use endmark_wire::reply::Choice;
-use endmark_wire::saved::{SavedReply, saved_reply};
+use endmark_wire::saved::{SavedReply, read_saved_reply};
 use serde::Serialize;
 
 /// The judged part of a saved reply: the first incomplete part, or else its first text.
 #[derive(Debug)]
 pub(crate) struct JudgedPart {
-    pub(crate) reply: Source,
+    pub(crate) reply: ReplySource,
     /// Offsets are relative to the part.
     pub(crate) detection: Detection,
     /// Why the provider's finish reason leaves open whether the part is whole.
@@ -24,7 +24,7 @@ pub(crate) struct JudgedPart {
 /// The source of the judged text.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Source {
+pub(crate) struct ReplySource {
     format: &'static str,
     model: String,
     /// As `choice 0, text` or `choice 0, arguments of get_weather`.
@@ -35,16 +35,16 @@ pub(crate) struct Source {
     cut: Option<&'static str>,
 }
 
-impl Source {
-    /// Returns the same on one line.
+impl ReplySource {
+    /// Describes the format, the part and the finish reason in one line.
     pub(crate) fn describe(&self) -> String {
         let stop = self.stop.as_deref().unwrap_or("nothing");
         format!("a reply of {}: {}, which ended with `{stop}`", self.format, self.part)
     }
 }
 
-/// One text of a reply.
-struct Part<'a> {
+/// A part of a reply: a text, or the arguments of a tool call.
+struct ReplyPart<'a> {
     name: String,
     text: &'a str,
     /// The grammar that the text must follow.
@@ -53,7 +53,7 @@ struct Part<'a> {
     is_last: bool,
 }
 
-impl Part<'_> {
+impl ReplyPart<'_> {
     /// Whether the part is the arguments of a tool call, which must be JSON.
     fn is_call(&self) -> bool {
         self.required_format.is_some()
@@ -66,16 +66,16 @@ impl Part<'_> {
 /// If the reply cannot be continued: because of a refusal, a filter or a pause, a tool call, several choices, or a
 /// provider error without text.
 pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
-    let Some(SavedReply { reply, error, .. }) = saved_reply(raw) else { return Ok(None) };
+    let Some(SavedReply { reply, error, .. }) = read_saved_reply(raw) else { return Ok(None) };
     let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
-    if error.is_some() && reply.choices.iter().all(|choice| choice.received == 0) {
+    if error.is_some() && reply.choices.iter().all(|choice| choice.received_bytes == 0) {
         return refused(
             "the saved reply is an error of the provider without text",
             "Send the request again. `--format json` checks the whole document instead.",
         );
     }
     match reply.choices.as_slice() {
-        [choice] if choice.tool_calls.is_empty() && choice.mendable => match judge_text(choice) {
+        [choice] if choice.tool_calls.is_empty() && choice.is_mendable => match judge_text(choice) {
             Judgement::Cut(_) => Ok(Some((choice.text.clone(), Stop::Limit))),
             Judgement::Whole { .. } => Ok(Some((choice.text.clone(), Stop::Normal))),
             Judgement::Passed => refused(
@@ -93,21 +93,26 @@ pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, Com
 
 /// Judges a choice that has only a text: whole, cut, or ended for a reason that rules out a continuation.
 fn judge_text(choice: &Choice) -> Judgement {
-    let text = Part { name: String::new(), text: &choice.text, required_format: None, is_last: true };
-    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), saved_ending(choice, None))
+    let text = ReplyPart { name: String::new(), text: &choice.text, required_format: None, is_last: true };
+    judge_ended_part(
+        choice,
+        &text,
+        &detect(choice.text.as_bytes(), &Format::Auto),
+        saved_ending(choice, None),
+    )
 }
 
 /// Judges a saved reply, or returns `None` if the bytes are not a saved reply.
 pub(crate) fn judge_saved(raw: &[u8]) -> Option<JudgedPart> {
-    let SavedReply { format, reply, error } = saved_reply(raw)?;
+    let SavedReply { format, reply, error } = read_saved_reply(raw)?;
     let mut first = None;
     for choice in &reply.choices {
-        let stop = choice.finish.as_ref().map(|finish| finish.word.clone());
+        let stop = choice.finish.as_ref().map(|finish| finish.reason.clone());
         for part in parts(choice) {
             let (detection, cut) = judge_part(choice, &part, saved_ending(choice, error.as_ref()));
             let is_whole = detection.verdict.is_whole();
             let undecided = undecided_reason(choice, &part, &detection).filter(|_| is_whole);
-            let reply = Source {
+            let reply = ReplySource {
                 format: format.name(),
                 model: reply.model.clone(),
                 part: format!("choice {}, {}", choice.index, part.name),
@@ -125,17 +130,21 @@ pub(crate) fn judge_saved(raw: &[u8]) -> Option<JudgedPart> {
 }
 
 /// Returns the text of a choice and the arguments of its tool calls. A choice without both has one empty text.
-fn parts(choice: &Choice) -> Vec<Part<'_>> {
+fn parts(choice: &Choice) -> Vec<ReplyPart<'_>> {
     let is_text_last = choice.tool_calls.is_empty() || choice.last_call_at < choice.text.len();
     let last_call = choice.tool_calls.len().saturating_sub(1);
-    let calls = choice.tool_calls.iter().enumerate().map(|(at, call)| Part {
+    let calls = choice.tool_calls.iter().enumerate().map(|(at, call)| ReplyPart {
         name: format!("arguments of {}", call.name),
         text: &call.arguments,
         required_format: Some(Format::Json),
         is_last: at == last_call && !is_text_last,
     });
-    let text =
-        Part { name: "text".to_owned(), text: &choice.text, required_format: None, is_last: is_text_last };
+    let text = ReplyPart {
+        name: "text".to_owned(),
+        text: &choice.text,
+        required_format: None,
+        is_last: is_text_last,
+    };
     let has_text = !choice.text.is_empty() || choice.tool_calls.is_empty();
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
@@ -146,17 +155,22 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
 fn saved_ending(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     match error {
         Some(_) => Ending::UpstreamError,
-        None if choice.unfinished && choice.finish.is_none() => Ending::Dropped,
+        None if choice.is_unfinished && choice.finish.is_none() => Ending::Dropped,
         None => choice.ending_after(Ending::Clean),
     }
 }
 
-/// Judges a part by the table of PC-8.
+/// Judges a part of a saved reply (PC-8).
 ///
 /// An interrupted or paused reply stopped after its last part, so earlier parts count as complete.
-fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
+fn judge_ended_part(
+    choice: &Choice,
+    part: &ReplyPart<'_>,
+    detection: &Detection,
+    ending: Ending,
+) -> Judgement {
     let grammar = part.required_format.as_ref().or(detection.detected.as_ref());
-    let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
+    let testifies = grammar.is_some_and(|format| format.is_evidence(&detection.verdict, part.text));
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop).filter(|_| ending == Ending::Clean);
     judge(&Evidence {
         ending: if part.is_last { ending } else { Ending::Clean },
@@ -180,11 +194,11 @@ fn stops_early(choice: &Choice) -> bool {
 ///
 /// The part's own text decides, unless the text is whole and the provider reports an incomplete reply. A paused turn
 /// is incomplete, too, but has no kind of cut.
-fn judge_part(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
+fn judge_part(choice: &Choice, part: &ReplyPart<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.required_format.as_ref().unwrap_or(&Format::Auto));
-    let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
-    let kind = match judgement(choice, part, &detection, ending) {
-        Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
+    let is_paused = part.is_last && choice.meaning() == Some(FinishMeaning::Paused);
+    let kind = match judge_ended_part(choice, part, &detection, ending) {
+        Judgement::Cut(_) if choice.meaning() == Some(FinishMeaning::Window) => Some(CutKind::Window),
         Judgement::Cut(kind) => Some(kind),
         // The provider reports an incomplete reply, so more text may have followed a whole value.
         _ if part.is_last && ending != Ending::Clean => Some(CutKind::Dropped),
@@ -206,27 +220,31 @@ fn judge_part(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, O
     (detection, kind.map(CutKind::name))
 }
 
-/// Returns why a part that reads as whole may still be incomplete.
+/// Returns why a part that reads as whole may still be incomplete, or `None`.
 ///
 /// Either the part is not strict JSON, or the provider refused or filtered it or gave an unknown finish reason. A
 /// normal finish reason is trusted, as in the gateway.
-fn undecided_reason(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
+fn undecided_reason(choice: &Choice, part: &ReplyPart<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
         _ if detection.hint == Some(Hint::ControlCharacters) => {
             Some("it is whole only if raw control characters in JSON strings are accepted")
         }
         _ if !part.is_last => None,
-        Some(Meaning::Refused) => Some("the provider refused or filtered it"),
-        Some(Meaning::Unknown) => Some("its finish reason is unknown"),
+        Some(FinishMeaning::Refused) => Some("the provider refused or filtered it"),
+        Some(FinishMeaning::Unknown) => Some("its finish reason is unknown"),
         Some(_) => None,
-        None => mid_sentence(part.text.as_bytes(), detection, None),
+        None => mid_sentence_reason(part.text.as_bytes(), detection, None),
     }
 }
 
 /// Returns why a text that reads as whole may still be cut: it is prose that stops in mid-sentence.
 ///
 /// `endmark guard` reports this, too. The file `name` helps to recognise code.
-pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
+pub(crate) fn mid_sentence_reason(
+    raw: &[u8],
+    detection: &Detection,
+    name: Option<&str>,
+) -> Option<&'static str> {
     let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
     let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
     let (Some(Hint::MidSentence), Ok(text)) = (hint, str::from_utf8(raw)) else { return None };

@@ -19,65 +19,65 @@ use crate::supervision;
 use crate::view::runs;
 
 /// If this variable is set, the test writes the files instead of comparing them.
-const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
+const UPDATE_VARIABLE: &str = "ENDMARK_UPDATE_SCHEMAS";
 
 /// The schema of each command's answer.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("budget", for_answer::<reports::budgets::BudgetsReport>()),
-        ("cap", for_answer::<cap::Report<'_>>()),
-        ("compact", for_answer::<compact::Report>()),
-        ("completions", for_answer::<completions::Report<'_>>()),
-        ("config-check", for_answer::<checks::Report<'_>>()),
+        ("cap", for_answer::<cap::CapReport<'_>>()),
+        ("compact", for_answer::<compact::CompactReport>()),
+        ("completions", for_answer::<completions::CompletionsReport<'_>>()),
+        ("config-check", for_answer::<checks::ChecksReport<'_>>()),
         ("config-path", for_answer::<config::PathReport>()),
-        ("config-show", for_answer::<config::Report<'_>>()),
-        ("count", for_answer::<count::Report>()),
-        ("demo", for_answer::<demo::Report<'_>>()),
-        ("detect", for_answer::<detect::Report<'_>>()),
-        ("doctor", for_answer::<checks::Report<'_>>()),
+        ("config-show", for_answer::<config::ConfigReport<'_>>()),
+        ("count", for_answer::<count::CountReport>()),
+        ("demo", for_answer::<demo::DemoReport<'_>>()),
+        ("detect", for_answer::<detect::DetectReport<'_>>()),
+        ("doctor", for_answer::<checks::ChecksReport<'_>>()),
         // The output of another program has an arbitrary shape.
         ("exec", for_answer::<Value>()),
-        ("findings-check", for_answer::<findings::check::Report<'_>>()),
-        ("findings-fit", for_answer::<findings::fit::Report>()),
+        ("findings-check", for_answer::<findings::check::CheckReport<'_>>()),
+        ("findings-fit", for_answer::<findings::fit::FitReport>()),
         ("findings-merge", for_answer::<findings::merge::MergeReport<'_>>()),
         ("findings-plan", for_answer::<endmark_findings::Plan<'_>>()),
-        ("findings-progress", for_answer::<findings::progress::Report<'_>>()),
-        ("findings-protocol", for_answer::<findings::protocol::Report<'_>>()),
-        ("findings-report", for_answer::<findings::merge::FinalAnswer<'_>>()),
+        ("findings-progress", for_answer::<findings::progress::ProgressReport<'_>>()),
+        ("findings-protocol", for_answer::<findings::protocol::ProtocolReport<'_>>()),
+        ("findings-report", for_answer::<findings::merge::FinalReportAnswer<'_>>()),
         // The JSON form in which agents deliver results; it is not an answer of a command.
         ("findings-result", schemars::schema_for!(ResultForm)),
         ("guard", for_answer::<guard::GuardReport<'_>>()),
-        ("hook-install", for_answer::<hook::install::Report>()),
-        ("init", for_answer::<init::Report>()),
-        ("keys", for_answer::<keys::Report>()),
+        ("hook-install", for_answer::<hook::install::InstallReport>()),
+        ("init", for_answer::<init::InitReport>()),
+        ("keys", for_answer::<keys::KeysReport>()),
         ("log", for_answer::<reports::recoveries::RecoveriesReport<'_>>()),
         ("mcp", for_answer::<()>()),
-        ("man", for_answer::<man::Report<'_>>()),
-        ("read", for_answer::<read::Report<'_>>()),
+        ("man", for_answer::<man::ManReport<'_>>()),
+        ("read", for_answer::<read::ReadReport<'_>>()),
         ("report", for_answer::<reports::cuts::CutsReport<'_>>()),
-        ("resume", for_answer::<resume::Report<'_>>()),
-        ("run", for_answer::<supervision::Report>()),
-        ("runs", for_answer::<runs::Report>()),
-        ("serve", for_answer::<serve::Report>()),
-        ("setup", for_answer::<setup::Report>()),
-        ("sim", for_answer::<sim::Report>()),
-        ("stitch", for_answer::<stitch::Report<'_>>()),
-        ("store", for_answer::<store::Report>()),
+        ("resume", for_answer::<resume::ResumeReport<'_>>()),
+        ("run", for_answer::<supervision::SupervisionReport>()),
+        ("runs", for_answer::<runs::RunsReport>()),
+        ("serve", for_answer::<serve::ServeReport>()),
+        ("setup", for_answer::<setup::SetupReport>()),
+        ("sim", for_answer::<sim::SimulationReport>()),
+        ("stitch", for_answer::<stitch::StitchReport<'_>>()),
+        ("store", for_answer::<store::StoreCopyReport>()),
         ("usage", for_answer::<reports::usage::UsageReport>()),
     ]
 }
 
-fn folder() -> PathBuf {
+fn schemas_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
 }
 
 #[test]
 fn documented_schemas_match_the_answers() {
-    let folder = folder();
+    let folder = schemas_folder();
     for (name, schema) in schemas() {
         let file = folder.join(format!("{name}.json"));
         let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os(UPDATE).is_some() {
+        if std::env::var_os(UPDATE_VARIABLE).is_some() {
             fs::create_dir_all(&folder).unwrap();
             fs::write(&file, expected).unwrap();
         } else {
@@ -85,7 +85,7 @@ fn documented_schemas_match_the_answers() {
             assert!(
                 found == expected,
                 "docs/schemas/{name}.json differs from the command's current answer: \
-                 `{UPDATE}=1 cargo test -p endmark-cli schemas` writes it"
+                 `{UPDATE_VARIABLE}=1 cargo test -p endmark-cli schemas` writes it"
             );
         }
     }

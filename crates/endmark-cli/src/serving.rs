@@ -1,6 +1,6 @@
 //! Configuration shared by `serve` and `doctor`.
 
-use endmark_config::{Effective, Override, Settings, Upstream};
+use endmark_config::{EffectiveConfig, Override, Settings, Upstream};
 use endmark_failure::CommandError;
 
 use crate::context::Context;
@@ -13,13 +13,13 @@ pub(crate) fn load_configuration(
     context: &Context,
     upstream: Option<&str>,
     mut flags: Vec<Override>,
-) -> Result<Effective, CommandError> {
+) -> Result<EffectiveConfig, CommandError> {
     flags.extend(upstream.map(|url| Override {
         flag: "--upstream".to_owned(),
         key: format!("upstreams.{FLAG_UPSTREAM_NAME}.base_url"),
         value: url.to_owned(),
     }));
-    let mut effective = context.configuration(flags)?;
+    let mut effective = context.load_configuration(flags)?;
     if upstream.is_some() {
         effective.settings.upstreams.retain(|upstream| upstream.name == FLAG_UPSTREAM_NAME);
     }
@@ -36,7 +36,7 @@ pub(crate) fn keyless_warnings(settings: &Settings) -> Vec<String> {
             key_hint(name)
         )
     };
-    settings.keyless().filter(|_| settings.gateway.listener.require_key).map(refused).collect()
+    settings.upstreams_without_key().filter(|_| settings.gateway.listener.require_key).map(refused).collect()
 }
 
 /// Returns the hint for an upstream without a key.

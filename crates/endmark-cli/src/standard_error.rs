@@ -1,4 +1,4 @@
-//! Writes to standard error, which may have a slow reader or none.
+//! Writes to standard error, whose reader may be slow or gone.
 //!
 //! Most commands write to it synchronously. A gateway must keep serving, so its messages go through a bounded queue to
 //! a separate thread. Messages that do not fit are counted as lost.
@@ -19,8 +19,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Makes further writes independent of the reader of standard error.
-pub(crate) fn never_wait() -> io::Result<()> {
+/// Sends all further writes through a queue, so that they never wait for the reader.
+pub(crate) fn make_nonblocking() -> io::Result<()> {
     if QUEUE.get().is_none() {
         // If another thread set the queue meanwhile, this empty one is dropped.
         let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, report_lost)?);
@@ -48,7 +48,7 @@ pub(crate) fn flush() {
     flush_within(FLUSH_TIMEOUT);
 }
 
-/// Waits at most `timeout` until queued lines are written.
+/// Waits up to `timeout` until queued lines are written.
 pub(crate) fn flush_within(timeout: Duration) {
     if let Some(queue) = QUEUE.get() {
         queue.flush(timeout);

@@ -1,7 +1,7 @@
 //! OpenTelemetry traces, if the standard environment variables request them.
 //!
-//! This module decides whether they do, with and without the feature `otel`. OpenTelemetry's own library reads the
-//! other variables.
+//! This module reads only the variables that request traces, even in builds without the feature `otel`.
+//! OpenTelemetry's own library reads all others.
 
 use endmark_config::Environment;
 use endmark_failure::CommandError;
@@ -12,32 +12,32 @@ mod export;
 #[cfg(feature = "otel")]
 pub(crate) use export::Traces;
 
-const DISABLED: &str = "OTEL_SDK_DISABLED";
-const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
+const DISABLED_VARIABLE: &str = "OTEL_SDK_DISABLED";
+const EXPORTER_VARIABLE: &str = "OTEL_TRACES_EXPORTER";
 /// The first variable that is set applies.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+const ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const PROTOCOL_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 /// The only supported protocol; all collectors understand it.
 const PROTOCOL: &str = "http/protobuf";
 /// The default address of a collector on the same machine.
-const LOCAL: &str = "http://localhost:4318";
+const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 
 /// Returns the endpoint for traces, or `None` if no traces are requested.
 fn requested_endpoint(environment: &Environment) -> Result<Option<String>, CommandError> {
     let first =
         |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, environment.get(name)?)));
-    let endpoint = first(ENDPOINTS).map(|(_, endpoint)| endpoint.to_owned());
-    if environment.get(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+    let endpoint = first(ENDPOINT_VARIABLES).map(|(_, endpoint)| endpoint.to_owned());
+    if environment.get(DISABLED_VARIABLE).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);
     }
-    let endpoint = match environment.get(EXPORTER) {
+    let endpoint = match environment.get(EXPORTER_VARIABLE) {
         Some("none") => return Ok(None),
-        Some("otlp") => Some(endpoint.unwrap_or_else(|| LOCAL.to_owned())),
-        Some(other) => return Err(unknown_value(EXPORTER, other, "otlp` or `none")),
+        Some("otlp") => Some(endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned())),
+        Some(other) => return Err(unknown_value(EXPORTER_VARIABLE, other, "otlp` or `none")),
         None => endpoint,
     };
     if let Some((name, other)) =
-        first(PROTOCOLS).filter(|(_, protocol)| *protocol != PROTOCOL && endpoint.is_some())
+        first(PROTOCOL_VARIABLES).filter(|(_, protocol)| *protocol != PROTOCOL && endpoint.is_some())
     {
         return Err(unknown_value(name, other, PROTOCOL));
     }
@@ -53,7 +53,7 @@ fn unknown_value(name: &str, value: &str, known: &str) -> CommandError {
     )
 }
 
-/// Replaces traces in a build without them.
+/// Replaces the exporter in a build without OpenTelemetry.
 #[cfg(not(feature = "otel"))]
 pub(crate) enum Traces {}
 
@@ -85,12 +85,12 @@ mod tests {
             (&[][..], None),
             (&[(all, "http://a")], Some("http://a")),
             (&[(all, "http://a"), (traces, "http://b")], Some("http://b")),
-            (&[(EXPORTER, "otlp")], Some(LOCAL)),
-            (&[(EXPORTER, "none"), (all, "http://a")], None),
-            (&[(DISABLED, "TRUE"), (all, "http://a")], None),
+            (&[(EXPORTER_VARIABLE, "otlp")], Some(DEFAULT_ENDPOINT)),
+            (&[(EXPORTER_VARIABLE, "none"), (all, "http://a")], None),
+            (&[(DISABLED_VARIABLE, "TRUE"), (all, "http://a")], None),
             (&[(all, "")], None),
-            (&[(all, "http://a"), (PROTOCOLS[1], PROTOCOL)], Some("http://a")),
-            (&[(PROTOCOLS[1], "grpc")], None),
+            (&[(all, "http://a"), (PROTOCOL_VARIABLES[1], PROTOCOL)], Some("http://a")),
+            (&[(PROTOCOL_VARIABLES[1], "grpc")], None),
         ] {
             assert_eq!(endpoint(variables).unwrap().as_deref(), expected, "{variables:?}");
         }
@@ -100,9 +100,12 @@ mod tests {
     fn an_unknown_protocol_is_refused_with_the_known_ones() {
         let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a");
         for (variables, words) in [
-            (&[(EXPORTER, "zipkin")][..], "only `otlp` or `none`"),
-            (&[at, (PROTOCOLS[1], "grpc")], "only `http/protobuf`"),
-            (&[at, (PROTOCOLS[0], "http/json"), (PROTOCOLS[1], PROTOCOL)], "only `http/protobuf`"),
+            (&[(EXPORTER_VARIABLE, "zipkin")][..], "only `otlp` or `none`"),
+            (&[at, (PROTOCOL_VARIABLES[1], "grpc")], "only `http/protobuf`"),
+            (
+                &[at, (PROTOCOL_VARIABLES[0], "http/json"), (PROTOCOL_VARIABLES[1], PROTOCOL)],
+                "only `http/protobuf`",
+            ),
         ] {
             let error = endpoint(variables).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -1,13 +1,13 @@
-//! The budgets. (CX-7)
+//! Defines the settings of the budgets. (CX-7)
 
-use endmark_context::budget::{Period, RateLimits, Rule, Scope, Unit, Zone};
-use endmark_gateway::{BudgetSettings, Clock, Hidden, Secret};
+use endmark_context::budget::{BudgetRule, Period, RateLimits, Scope, Unit, Zone};
+use endmark_gateway::{BudgetSettings, Clock, Secret, SecretText};
 use endmark_setting::{AtLeast, OneOf, settings};
 
 use super::kinds::{Dollars, ZoneName};
 
 settings! {
-    /// The budgets. 0 means unlimited. Dollars are stored in nano-dollars.
+    /// The budgets. 0 means unlimited. Amounts are stored in nano-dollars.
     // Fields: one for each key of the section.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Budget {
@@ -43,15 +43,15 @@ settings! {
         unknown_paths: UnknownPaths = UnknownPaths::Refuse, UNKNOWN_PATHS;
         /// The zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin.
         zone: Zone = Zone::default(), ZoneName;
-        // Any program that knows the URL can send events there, so it is a secret.
+        // Any program that knows this URL can send events to it, so it is a secret.
         /// An address that gets an event when a budget reaches 80 or 95 percent.
-        webhook: Option<Secret> = None, Hidden;
+        webhook: Option<Secret> = None, SecretText;
         /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
-        webhook_secret: Option<Secret> = None, Hidden;
+        webhook_secret: Option<Secret> = None, SecretText;
     }
 }
 
-/// The treatment of a call that cannot be held because the store fails.
+/// What happens to a call if the store fails and cannot hold its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnStoreError {
     /// The call is made.
@@ -60,7 +60,7 @@ pub enum OnStoreError {
     Closed,
 }
 
-/// The treatment of a call without a known price, if a budget is in dollars.
+/// What happens to a call without a known price, if a budget is in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPrice {
     /// The call is refused.
@@ -69,7 +69,7 @@ pub enum UnknownPrice {
     CountTokensOnly,
 }
 
-/// The treatment of a request of unknown cost or model, if a budget or a list of models applies.
+/// What happens to a request with an unknown cost or model, if a budget or a list of models applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPaths {
     /// The call is refused.
@@ -88,7 +88,7 @@ const UNKNOWN_PATHS: OneOf<UnknownPaths> =
     OneOf(&[("refuse", UnknownPaths::Refuse), ("pass", UnknownPaths::Pass)]);
 
 impl Budget {
-    /// Converts it for the gateway.
+    /// Converts the settings to those of the gateway. Budgets of 0 are left out.
     pub fn to_gateway(&self) -> BudgetSettings {
         use {Period::Day, Period::Ever, Unit::NanoUsd, Unit::Tokens};
         let rules = [
@@ -101,7 +101,7 @@ impl Budget {
             (Scope::All, Day, Tokens, self.day_tokens),
             (Scope::All, Day, NanoUsd, self.day_usd),
         ];
-        let rule = |(scope, period, unit, limit)| Rule { scope, unit, period, limit };
+        let rule = |(scope, period, unit, limit)| BudgetRule { scope, unit, period, limit };
         let limit = |limit: u64| (limit > 0).then_some(limit);
         BudgetSettings {
             rules: rules.into_iter().filter(|(.., limit)| *limit > 0).map(rule).collect(),

@@ -1,8 +1,8 @@
-//! Reads a TOML file into keys, each with its line number.
+//! Parses a TOML file into keys and values, each with its line number.
 
 use std::path::{Path, PathBuf};
 
-use endmark_setting::Given;
+use endmark_setting::RawSetting;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -11,18 +11,18 @@ use super::error::ConfigError;
 /// One assignment in a configuration file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Assignment {
-    /// Section and key, joined by dots.
+    /// The section and the key, joined by dots.
     pub(crate) name: String,
-    pub(crate) given: Given,
+    pub(crate) given: RawSetting,
     /// The line number, from 1.
     pub(crate) line: usize,
 }
 
-/// Reads the assignments of a file's text, in order.
-pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigError> {
-    let document = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
+/// Parses the text of a configuration file. Returns its assignments in order.
+pub(crate) fn parse_assignments(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigError> {
+    let document = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
     let mut assignments = Vec::new();
-    // TOML's parser limits the nesting, which also bounds this list of open tables.
+    // The TOML parser limits the nesting, which also limits the length of this list.
     let mut open = vec![(String::new(), document.get_ref())];
     while let Some((section, table)) = open.pop() {
         for (key, value) in table {
@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigErr
                 format!("{section}.{}", key.get_ref())
             };
             match value.get_ref() {
-                DeValue::Table(inner) if !inner.is_empty() && reference(inner).is_none() => {
+                DeValue::Table(inner) if !inner.is_empty() && parse_reference(inner).is_none() => {
                     open.push((name, inner));
                 }
                 _ => assignments.push((key.span().start, name, parse_value(value))),
@@ -40,45 +40,47 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigErr
         }
     }
     assignments.sort_by_key(|(offset, ..)| *offset);
-    let located = |(offset, name, given)| Assignment { name, given, line: position(text, offset).0 };
+    let located = |(offset, name, given)| Assignment { name, given, line: line_and_column(text, offset).0 };
     Ok(assignments.into_iter().map(located).collect())
 }
 
-fn parse_value(value: &Spanned<DeValue<'_>>) -> Given {
+fn parse_value(value: &Spanned<DeValue<'_>>) -> RawSetting {
     match value.get_ref() {
-        DeValue::String(text) => Given::Text(text.to_string()),
+        DeValue::String(text) => RawSetting::Text(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map_or(Given::Other("integer"), Given::Integer),
-        DeValue::Float(number) => number.as_str().parse().map_or(Given::Other("float"), Given::Float),
-        DeValue::Boolean(flag) => Given::Boolean(*flag),
-        DeValue::Table(table) => reference(table).unwrap_or(Given::Other("table")),
+            .map_or(RawSetting::Other("integer"), RawSetting::Integer),
+        DeValue::Float(number) => {
+            number.as_str().parse().map_or(RawSetting::Other("float"), RawSetting::Float)
+        }
+        DeValue::Boolean(flag) => RawSetting::Boolean(*flag),
+        DeValue::Table(table) => parse_reference(table).unwrap_or(RawSetting::Other("table")),
         DeValue::Array(values) => {
             let texts = values.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
-            texts.collect::<Option<Vec<_>>>().map_or(Given::Other("array"), Given::List)
+            texts.collect::<Option<Vec<_>>>().map_or(RawSetting::Other("array"), RawSetting::List)
         }
-        other @ DeValue::Datetime(_) => Given::Other(other.type_str()),
+        other @ DeValue::Datetime(_) => RawSetting::Other(other.type_str()),
     }
 }
 
-/// Returns the source that `{ env = "NAME" }` or `{ file = "PATH" }` refers to.
-fn reference(table: &DeTable<'_>) -> Option<Given> {
-    let (kind, place) = table.iter().next().filter(|_| table.len() == 1)?;
-    let place = place.get_ref().as_str()?.to_owned();
+/// Returns the reference `{ env = "NAME" }` or `{ file = "PATH" }`, or `None` for any other table.
+fn parse_reference(table: &DeTable<'_>) -> Option<RawSetting> {
+    let (kind, target) = table.iter().next().filter(|_| table.len() == 1)?;
+    let place = target.get_ref().as_str()?.to_owned();
     match kind.get_ref().as_ref() {
-        "env" => Some(Given::FromEnvironment(place)),
-        "file" => Some(Given::FromFile(place)),
+        "env" => Some(RawSetting::FromEnvironment(place)),
+        "file" => Some(RawSetting::FromFile(place)),
         _ => None,
     }
 }
 
-fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let (line, column) = line_and_column(text, error.span().map_or(0, |span| span.start));
     let message = error.message().lines().collect::<Vec<_>>().join("; ");
     ConfigError::Syntax { path: PathBuf::from(path), line, column, message }
 }
 
 /// Returns the line and the column (in characters) of a byte offset, both from 1.
-fn position(text: &str, offset: usize) -> (usize, usize) {
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
@@ -91,19 +93,19 @@ mod tests {
     #[test]
     fn assignments_keep_file_order_and_line_numbers() {
         let text = "store = \"sqlite:a.db\"\n\n[upstreams.z]\nbase_url = [\"m\"]\n[upstreams.a]\napi_key = { env = \"K\" }\n\n[tools]\n";
-        let read = read(Path::new("e.toml"), text).unwrap();
+        let read = parse_assignments(Path::new("e.toml"), text).unwrap();
         let found: Vec<_> = read.iter().map(|it| (it.name.as_str(), it.line)).collect();
         assert_eq!(
             found,
             [("store", 1), ("upstreams.z.base_url", 4), ("upstreams.a.api_key", 6), ("tools", 8)]
         );
-        assert_eq!(read[2].given, Given::FromEnvironment("K".into()));
-        assert_eq!(read[3].given, Given::Other("table"));
+        assert_eq!(read[2].given, RawSetting::FromEnvironment("K".into()));
+        assert_eq!(read[3].given, RawSetting::Other("table"));
     }
 
     #[test]
     fn invalid_toml_is_reported_with_line_and_column() {
-        let error = read(Path::new("e.toml"), "listen = \"a\"\nstore = = 1\n").unwrap_err();
+        let error = parse_assignments(Path::new("e.toml"), "listen = \"a\"\nstore = = 1\n").unwrap_err();
         assert!(error.to_string().starts_with("e.toml:2:9: "), "{error}");
     }
 }

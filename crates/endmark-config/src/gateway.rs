@@ -12,23 +12,23 @@ use super::environment::Environment;
 use super::network::client_upstream;
 use super::settings::{Settings, Upstream};
 
-/// Returns the gateway's settings, including the secrets and schemas that the configuration only refers to.
+/// Returns the gateway's settings. Reads the secrets and schemas that the configuration refers to.
 pub fn to_gateway(settings: &Settings, environment: &Environment) -> Result<gateway::Settings, CommandError> {
     let mut upstreams = Vec::with_capacity(settings.upstreams.len());
     for upstream in &settings.upstreams {
-        upstreams.push(self::upstream(settings, upstream, environment)?);
+        upstreams.push(self::gateway_upstream(settings, upstream, environment)?);
     }
     Ok(gateway::Settings {
-        tls: tls(settings),
+        tls: tls_files(settings),
         upstreams,
         models: Some(Arc::new(models(settings))),
         budget: settings.budget.to_gateway(),
-        schemas: schemas(settings)?,
+        schemas: read_schemas(settings)?,
         ..settings.gateway.clone()
     })
 }
 
-fn upstream(
+fn gateway_upstream(
     settings: &Settings,
     upstream: &Upstream,
     environment: &Environment,
@@ -48,12 +48,12 @@ fn upstream(
     })
 }
 
-fn tls(settings: &Settings) -> Option<gateway::TlsFiles> {
+fn tls_files(settings: &Settings) -> Option<gateway::TlsFiles> {
     let (certificate, key) = settings.tls.certificate.clone().zip(settings.tls.key.clone())?;
     Some(gateway::TlsFiles { certificate, key })
 }
 
-fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
+fn read_schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
     let read = |schema: &super::settings::Schema| {
         let text = read_regular_text(&schema.path, MAX_WRITTEN_BYTES);
         let text = text.map_err(|source| CommandError::Read { path: schema.path.clone(), source })?;
@@ -62,7 +62,7 @@ fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError
     settings.schemas.iter().map(read).collect()
 }
 
-/// Returns the table of models, extended by the user's own prices. Later entries have precedence.
+/// Returns the built-in table of models, extended by the user's own prices, which have precedence.
 pub fn models(settings: &Settings) -> Models {
     let mut models = Models::builtin().clone();
     for price in &settings.prices {

@@ -1,4 +1,4 @@
-//! The keys of the configuration, used by the file, the environment, the flags and `config show`.
+//! Lists the keys of the configuration, for the file, the environment, the flags and `config show`.
 
 #[cfg(test)]
 mod reference;
@@ -15,7 +15,7 @@ use super::settings::{Files, Runs, Settings, Tls};
 
 pub(crate) type Key = endmark_setting::Key<Settings>;
 
-/// Returns the keys of a section, as keys of all settings.
+/// Converts the keys of a section to keys of the whole settings.
 macro_rules! section {
     ($name:literal, $section:ty, $($field:ident).+) => {
         <$section>::keys()
@@ -24,7 +24,7 @@ macro_rules! section {
     };
 }
 
-/// Every key except those of upstreams, prices and schemas, in display order.
+/// All keys except those of upstreams, prices and schemas, in display order.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let mut keys = Vec::new();
     keys.extend(section!("", ListenerSettings, gateway.listener));
@@ -47,8 +47,8 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     keys
 });
 
-/// Returns the key of this full name.
-pub(crate) fn find(name: &str) -> Option<&'static Key> {
+/// Returns the key with this full name.
+pub(crate) fn find_key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name() == name)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn find_by_variable(variable: &str) -> Option<&'static Key> {
 
 #[cfg(test)]
 mod tests {
-    use endmark_setting::Given;
+    use endmark_setting::RawSetting;
     use serde_json::Value;
 
     use super::*;
@@ -75,7 +75,7 @@ mod tests {
                 other => other.to_string(),
             };
             let mut settings = Settings::default();
-            assert_eq!(key.set(&mut settings, &Given::Written(written)), Ok(()), "{}", key.name());
+            assert_eq!(key.set(&mut settings, &RawSetting::Untyped(written)), Ok(()), "{}", key.name());
             assert_eq!(key.value(&settings), key.value(&defaults), "{}", key.name());
         }
     }

@@ -1,36 +1,36 @@
-//! Value types that occur only in the configuration.
+//! Defines the types of values that occur only in the configuration.
 
 use std::path::Path;
 
 use endmark_context::budget::Zone;
 use endmark_context::{Rate, rate_from_dollars};
 use endmark_gateway::Secret;
-use endmark_setting::{Expected, Given, Kind};
+use endmark_setting::{ExpectedValue, RawSetting, SettingKind};
 use endmark_store::{LocationError, StoreLocation};
 use serde_json::{Value, json};
 
 use super::secret_source::SecretSource;
 
-/// Parses a rate, in dollars per million tokens.
-pub(crate) fn parse_rate(given: &Given) -> Result<Rate, Expected> {
+/// Parses a rate in dollars per million tokens.
+pub(crate) fn parse_rate(given: &RawSetting) -> Result<Rate, ExpectedValue> {
     let dollars = match given {
         #[expect(clippy::cast_precision_loss, reason = "no price has 16 digits")]
-        Given::Integer(number) => Some(*number as f64),
-        Given::Float(number) => Some(*number),
-        Given::Written(text) => text.trim().parse().ok(),
+        RawSetting::Integer(number) => Some(*number as f64),
+        RawSetting::Float(number) => Some(*number),
+        RawSetting::Untyped(text) => text.trim().parse().ok(),
         _ => None,
     };
     let dollars = dollars.ok_or_else(|| "a number of dollars per million tokens, like 0.30".to_owned())?;
     rate_from_dollars(dollars).map_err(|error| format!("a number of dollars per million tokens ({error})"))
 }
 
-/// An amount in nano-dollars, which the configuration contains in dollars.
+/// An amount that is written in dollars and stored in nano-dollars.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dollars;
 
-impl Kind<u64> for Dollars {
-    fn read(&self, given: &Given) -> Result<u64, Expected> {
-        // A rate is in nano-dollars per million tokens, so `rate` can also convert dollars to nano-dollars.
+impl SettingKind<u64> for Dollars {
+    fn read(&self, given: &RawSetting) -> Result<u64, ExpectedValue> {
+        // A rate is stored in nano-dollars per million tokens, so `parse_rate` also converts dollars to nano-dollars.
         parse_rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
     }
 
@@ -47,12 +47,12 @@ impl Kind<u64> for Dollars {
     }
 }
 
-/// The zone in which days begin.
+/// The name of a time zone, whose midnight begins days and months.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ZoneName;
 
-impl Kind<Zone> for ZoneName {
-    fn read(&self, given: &Given) -> Result<Zone, Expected> {
+impl SettingKind<Zone> for ZoneName {
+    fn read(&self, given: &RawSetting) -> Result<Zone, ExpectedValue> {
         given.text()?.parse().map_err(|_| {
             "`UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`".to_owned()
         })
@@ -67,12 +67,12 @@ impl Kind<Zone> for ZoneName {
     }
 }
 
-/// The address of a store.
+/// The location of a store: a SQLite file or a PostgreSQL URL.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StorePlace;
+pub(crate) struct StoreAddress;
 
-impl Kind<StoreLocation> for StorePlace {
-    fn read(&self, given: &Given) -> Result<StoreLocation, Expected> {
+impl SettingKind<StoreLocation> for StoreAddress {
+    fn read(&self, given: &RawSetting) -> Result<StoreLocation, ExpectedValue> {
         StoreLocation::parse(&given.text()?).map_err(|error| match error {
             // The message never contains the URL, because it may contain a password.
             LocationError::Postgres(error) => format!("a usable URL of PostgreSQL: {error}"),
@@ -93,11 +93,11 @@ impl Kind<StoreLocation> for StorePlace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SecretOrReference;
 
-impl Kind<Option<SecretSource>> for SecretOrReference {
-    fn read(&self, given: &Given) -> Result<Option<SecretSource>, Expected> {
+impl SettingKind<Option<SecretSource>> for SecretOrReference {
+    fn read(&self, given: &RawSetting) -> Result<Option<SecretSource>, ExpectedValue> {
         match given {
-            Given::FromEnvironment(name) => Ok(Some(SecretSource::Environment(name.clone()))),
-            Given::FromFile(path) => Ok(Some(SecretSource::File(path.into()))),
+            RawSetting::FromEnvironment(name) => Ok(Some(SecretSource::Environment(name.clone()))),
+            RawSetting::FromFile(path) => Ok(Some(SecretSource::File(path.into()))),
             given => match given.optional_text() {
                 Ok(text) => Ok(text.map(|text| SecretSource::Value(Secret::new(text)))),
                 Err(_) => Err("a string, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
@@ -113,7 +113,7 @@ impl Kind<Option<SecretSource>> for SecretOrReference {
         "a text, `{ env = \"NAME\" }` or `{ file = \"PATH\" }`".to_owned()
     }
 
-    fn place_below(&self, value: &mut Option<SecretSource>, folder: &Path) {
+    fn resolve_path(&self, value: &mut Option<SecretSource>, folder: &Path) {
         if let Some(SecretSource::File(path)) = value {
             *path = folder.join(&path);
         }

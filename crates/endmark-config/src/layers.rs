@@ -6,7 +6,7 @@ use std::str::FromStr;
 use endmark_failure::nearest;
 use endmark_gateway::{BaseUrl, PREFILLS, Secret, UnfitFallback, UnusablePattern};
 use endmark_runs::AGENT_VARIABLES;
-use endmark_setting::{Expected, Given};
+use endmark_setting::{ExpectedValue, RawSetting};
 use endmark_store::StoreLocation;
 use endmark_wire::provider::Provider;
 
@@ -19,7 +19,7 @@ use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
-/// The keys of every upstream.
+/// The keys of an upstream, in display order.
 pub(crate) const UPSTREAM_KEYS: [&str; 13] = [
     "format",
     "base_url",
@@ -36,23 +36,23 @@ pub(crate) const UPSTREAM_KEYS: [&str; 13] = [
     "ca_file",
 ];
 
-/// Settings that are being read.
+/// The settings while the layers are applied one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) settings: Settings,
     pub(crate) provenance: Provenance,
-    /// The folder that `~` means at the beginning of the store's path.
+    /// The folder that replaces `~` at the start of the store's path.
     pub(crate) home: Option<PathBuf>,
 }
 
 impl Layers {
-    /// Expands `~` in the store's path. Documentation and shells use it, but no shell expands it in a file or after
+    /// Expands `~` in the store's path. The documentation uses `~`, but no shell expands it in a file or after
     /// `sqlite:`.
-    fn expand_home(&self, name: &str, given: &Given) -> Given {
+    fn expand_home(&self, name: &str, given: &RawSetting) -> RawSetting {
         let text = given.text().ok().filter(|_| name == "store");
         let below = text.as_deref().and_then(|text| text.trim().strip_prefix("sqlite:~/"));
         match (below, &self.home) {
-            (Some(below), Some(home)) => Given::Text(format!("sqlite:{}", home.join(below).display())),
+            (Some(below), Some(home)) => RawSetting::Text(format!("sqlite:{}", home.join(below).display())),
             _ => given.clone(),
         }
     }
@@ -61,7 +61,7 @@ impl Layers {
     pub(crate) fn set(
         &mut self,
         name: &str,
-        given: &Given,
+        given: &RawSetting,
         origin: Origin,
         folder: Option<&Path>,
     ) -> Result<(), ConfigError> {
@@ -80,59 +80,59 @@ impl Layers {
                 check_name(schema, "a schema", &origin)?;
                 self.set_schema(schema, given, folder)
             }
-            _ => match keys::find(name) {
+            _ => match keys::find_key(name) {
                 Some(key) => {
                     let given = self.expand_home(name, given);
                     let set = key.set(&mut self.settings, &given);
                     if let Some(folder) = folder {
-                        key.place_below(&mut self.settings, folder);
+                        key.resolve_path(&mut self.settings, folder);
                     }
                     set
                 }
-                None if is_section(name) && matches!(given, Given::Other("table")) => return Ok(()),
+                None if is_section(name) && matches!(given, RawSetting::Other("table")) => return Ok(()),
                 None => return Err(unknown_key(name, given, origin)),
             },
         };
-        expected.map_err(|expected| ConfigError::Value {
+        expected.map_err(|expected| ConfigError::InvalidValue {
             key: name.to_owned(),
             origin: origin.clone(),
             expected,
         })?;
         if name == "store" && self.settings.files.store.postgres().is_none() {
-            let path = below(folder, self.settings.files.store.path());
+            let path = resolve_path(folder, self.settings.files.store.path());
             self.settings.files.store = StoreLocation::sqlite(path);
         }
         self.provenance.set(name, origin);
         Ok(())
     }
 
-    /// Sets the values from the environment, and collects their errors. Returns a warning for each unknown name.
+    /// Sets the values from the environment and collects errors. Returns a warning for each unknown variable.
     pub(crate) fn set_environment(
         &mut self,
         environment: &Environment,
         faults: &mut Vec<ConfigError>,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (variable, name) in environment::OTHER_NAMES {
+        for (variable, name) in environment::VARIABLE_ALIASES {
             if let Some(value) = environment.get(variable) {
                 let origin = Origin::Environment(variable.to_owned());
-                faults.extend(self.set(name, &Given::Written(value.to_owned()), origin, None).err());
+                faults.extend(self.set(name, &RawSetting::Untyped(value.to_owned()), origin, None).err());
             }
         }
-        for (variable, value) in environment.with_prefix(environment::PREFIX) {
+        for (variable, value) in environment.with_prefix(environment::VARIABLE_PREFIX) {
             let origin = Origin::Environment(variable.to_owned());
-            let given = Given::Written(value.to_owned());
-            let is_other_name = environment::OTHER_NAMES.iter().any(|(other, _)| *other == variable);
+            let given = RawSetting::Untyped(value.to_owned());
+            let is_other_name = environment::VARIABLE_ALIASES.iter().any(|(other, _)| *other == variable);
             if is_other_name || AGENT_VARIABLES.contains(&variable) {
                 continue;
             }
             if let Some(name) = self.variable_key(variable) {
                 faults.extend(self.set(&name, &given, origin, None).err());
-            } else if ![environment::CONFIG, environment::LOG].contains(&variable) {
+            } else if ![environment::CONFIG_FILE_VARIABLE, environment::LOG].contains(&variable) {
                 let known = KEYS
                     .iter()
                     .map(Key::variable)
-                    .chain([environment::CONFIG, environment::LOG].map(str::to_owned));
+                    .chain([environment::CONFIG_FILE_VARIABLE, environment::LOG].map(str::to_owned));
                 let nearest = nearest(variable, known);
                 let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
                 warnings
@@ -146,7 +146,7 @@ impl Layers {
     pub(crate) fn finish(&mut self, environment: &Environment) -> Vec<ConfigError> {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
-            // The gateway's own default. Keys without a file refer to it by its name.
+            // Use the gateway's default upstreams. Environment variables and flags refer to them by name.
             let public = self.settings.gateway.upstreams.clone();
             self.settings.upstreams.extend(public.into_iter().map(|known| Upstream {
                 base_url: Some(known.base_url),
@@ -176,29 +176,29 @@ impl Layers {
         Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
     }
 
-    /// Sets the journal and the password of a PostgreSQL store. Returns an error for each setting that cannot be used.
+    /// Sets the journal and the password of a PostgreSQL store. Returns an error for each unusable setting.
     fn finish_store(&mut self, environment: &Environment) -> Vec<ConfigError> {
-        let refused = |key: &str, expected: String| {
+        let invalid = |key: &str, expected: String| {
             let (key, origin) = (key.to_owned(), self.provenance.origin(key));
-            ConfigError::Value { key, origin, expected }
+            ConfigError::InvalidValue { key, origin, expected }
         };
         let files = &self.settings.files;
-        // One command may name another store than the configuration.
+        // A flag may select another store for a single command.
         let is_named_by_flag = matches!(self.provenance.origin("store"), Origin::Flag(_));
         let Some(postgres) = files.store.postgres() else {
             if files.journal.is_none() || is_named_by_flag {
                 return Vec::new();
             }
-            return vec![refused("journal", "left out: only a PostgreSQL store has a journal".to_owned())];
+            return vec![invalid("journal", "left out: only a PostgreSQL store has a journal".to_owned())];
         };
         let mut faults = Vec::new();
         if files.journal.is_none() {
             let expected = "a SQLite file, or set `journal`, a SQLite file of this instance alone";
-            faults.push(refused("store", expected.to_owned()));
+            faults.push(invalid("store", expected.to_owned()));
         }
-        if let Some(missing) = postgres.root_file().filter(|file| !file.is_file()) {
+        if let Some(missing) = postgres.authority_file().filter(|file| !file.is_file()) {
             let missing = missing.display();
-            faults.push(refused(
+            faults.push(invalid(
                 "store",
                 format!("a URL whose `sslrootcert` is a PEM file: there is no file `{missing}`"),
             ));
@@ -207,7 +207,7 @@ impl Layers {
             Some(source) => match source.read(environment, "the password of the database") {
                 Ok(password) => Some(password.reveal().to_owned()),
                 Err(error) => {
-                    faults.push(refused("store_password", format!("a password: {error}")));
+                    faults.push(invalid("store_password", format!("a password: {error}")));
                     None
                 }
             },
@@ -225,7 +225,7 @@ impl Layers {
         faults
     }
 
-    /// Checks that each price is complete. With half a price, sums would be too small.
+    /// Checks that each price is complete. With only one rate, sums would be too small.
     fn check_prices(&self) -> Result<(), ConfigError> {
         let missing = |price: &Price| price.missing_key().map(|key| (price.pattern.clone(), key));
         let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
@@ -235,10 +235,10 @@ impl Layers {
             .find(|(origin, _)| *origin != Origin::Default);
         let (origin, key) = known_keys.unwrap_or((Origin::Default, format!("prices.{pattern}.{missing}")));
         let expected = format!("set together with `{missing}`, in dollars per million tokens");
-        Err(ConfigError::Value { key, origin, expected })
+        Err(ConfigError::InvalidValue { key, origin, expected })
     }
 
-    /// A certificate is useless without its key, and a key without its certificate.
+    /// Checks that the certificate and its key are both set, or neither.
     fn check_tls(&self) -> Result<(), ConfigError> {
         let (given, missing) = match (&self.settings.tls.certificate, &self.settings.tls.key) {
             (Some(_), None) => ("tls.certificate", "tls.key"),
@@ -246,15 +246,18 @@ impl Layers {
             _ => return Ok(()),
         };
         let expected = format!("set together with `{missing}`, which is missing");
-        Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.origin(given), expected })
+        Err(ConfigError::InvalidValue {
+            key: given.to_owned(),
+            origin: self.provenance.origin(given),
+            expected,
+        })
     }
 
     /// Checks that the fallback is another upstream in this configuration with the same format, because it receives
     /// the unchanged request.
     fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
-        let speaks_the_same =
-            |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
-        let others = || self.settings.upstreams.iter().filter(speaks_the_same);
+        let is_candidate = |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
+        let others = || self.settings.upstreams.iter().filter(is_candidate);
         let Some(fallback) = &upstream.fallback else { return Ok(()) };
         if let Some(other) = others().find(|other| other.name == *fallback) {
             let unfit = |base_url| UnfitFallback::check(base_url, other.format, other.model.as_deref());
@@ -262,7 +265,7 @@ impl Layers {
             return unfit.map_or(Ok(()), |unfit| {
                 let key = format!("upstreams.{fallback}.{}", unfit.key());
                 let origin = self.provenance.origin(&key);
-                Err(ConfigError::Value { key, origin, expected: unfit.to_string() })
+                Err(ConfigError::InvalidValue { key, origin, expected: unfit.to_string() })
             });
         }
         let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
@@ -271,7 +274,7 @@ impl Layers {
             names => format!("the name of another upstream of the same `format`: {}", names.join(", ")),
         };
         let key = format!("upstreams.{}.fallback", upstream.name);
-        Err(ConfigError::Value { origin: self.provenance.origin(&key), key, expected })
+        Err(ConfigError::InvalidValue { origin: self.provenance.origin(&key), key, expected })
     }
 
     /// Returns the full name of the key that this variable sets.
@@ -279,7 +282,7 @@ impl Layers {
         if let Some(key) = keys::find_by_variable(variable) {
             return Some(key.name().to_owned());
         }
-        if let Some(schema) = variable.strip_prefix(environment::SCHEMAS) {
+        if let Some(schema) = variable.strip_prefix(environment::SCHEMA_VARIABLE_PREFIX) {
             return Some(format!("schemas.{}", schema.to_lowercase()));
         }
         let rest = variable.strip_prefix(environment::UPSTREAMS)?;
@@ -288,8 +291,10 @@ impl Layers {
         };
         let key = UPSTREAM_KEYS.into_iter().find(ends_with)?;
         let name = &rest[..rest.len() - key.len() - 1];
-        let is_meant = |upstream: &&Upstream| upstream.name.replace('-', "_").eq_ignore_ascii_case(name);
-        let existing = self.settings.upstreams.iter().find(is_meant).map(|upstream| upstream.name.clone());
+        let matches_variable =
+            |upstream: &&Upstream| upstream.name.replace('-', "_").eq_ignore_ascii_case(name);
+        let existing =
+            self.settings.upstreams.iter().find(matches_variable).map(|upstream| upstream.name.clone());
         Some(format!("upstreams.{}.{key}", existing.unwrap_or_else(|| name.to_lowercase())))
     }
 
@@ -311,8 +316,13 @@ impl Layers {
         &mut prices[index]
     }
 
-    fn set_schema(&mut self, name: &str, given: &Given, folder: Option<&Path>) -> Result<(), Expected> {
-        let path = below(folder, given.text().map_err(|_| "the path of a JSON Schema")?.as_ref());
+    fn set_schema(
+        &mut self,
+        name: &str,
+        given: &RawSetting,
+        folder: Option<&Path>,
+    ) -> Result<(), ExpectedValue> {
+        let path = resolve_path(folder, given.text().map_err(|_| "the path of a JSON Schema")?.as_ref());
         self.settings.schemas.retain(|schema| schema.name != name);
         self.settings.schemas.push(Schema { name: name.to_owned(), path });
         Ok(())
@@ -322,11 +332,11 @@ impl Layers {
 fn set_upstream(
     upstream: &mut Upstream,
     key: &str,
-    given: &Given,
+    given: &RawSetting,
     folder: Option<&Path>,
-) -> Result<(), Expected> {
+) -> Result<(), ExpectedValue> {
     match key {
-        "format" => upstream.format = format(given)?,
+        "format" => upstream.format = parse_format(given)?,
         "base_url" => upstream.base_url = Some(parse_base_url(&given.text()?)?),
         "for_paths" => {
             let names = given.names().unwrap_or_default();
@@ -353,7 +363,7 @@ fn set_upstream(
         "endmark" => upstream.endmark = given.flag()?,
         "proxy" => upstream.proxy = parse_proxy(given, folder)?,
         "ca_file" => {
-            upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));
+            upstream.ca_file = given.optional_text()?.map(|path| resolve_path(folder, Path::new(&path)));
         }
         _ => {
             upstream.api_key = Some(match secret_reference(given, folder) {
@@ -370,7 +380,7 @@ fn set_upstream(
 }
 
 /// Parses the name of a provider's format.
-fn format(given: &Given) -> Result<&'static Provider, Expected> {
+fn parse_format(given: &RawSetting) -> Result<&'static Provider, ExpectedValue> {
     let name = given.text().unwrap_or_default();
     let all = Provider::all();
     all.iter().find(|provider| provider.name == name.trim()).copied().ok_or_else(|| {
@@ -379,28 +389,28 @@ fn format(given: &Given) -> Result<&'static Provider, Expected> {
     })
 }
 
-/// Parses request patterns. `example` is a valid one for error messages.
+/// Parses request patterns. `example` is a valid pattern for error messages.
 fn parse_patterns<P: FromStr<Err = UnusablePattern>>(
-    given: &Given,
+    given: &RawSetting,
     example: &str,
-) -> Result<Vec<P>, Expected> {
+) -> Result<Vec<P>, ExpectedValue> {
     let texts = given.names().map_err(|_| format!("a list of patterns, like [\"{example}\"]"))?;
     let parsed = texts.iter().map(|text| text.parse()).collect::<Result<Vec<P>, _>>();
     parsed.map_err(|error| format!("a list of patterns, like [\"{example}\"] ({error})"))
 }
 
-/// Returns the reference to a secret that is stored elsewhere.
-fn secret_reference(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
+/// Returns where a secret is stored, if the value is a reference.
+fn secret_reference(given: &RawSetting, folder: Option<&Path>) -> Option<SecretSource> {
     match given {
-        Given::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
-        Given::FromFile(path) => Some(SecretSource::File(below(folder, Path::new(path)))),
+        RawSetting::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
+        RawSetting::FromFile(path) => Some(SecretSource::File(resolve_path(folder, Path::new(path)))),
         _ => None,
     }
 }
 
-fn parse_proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> {
+fn parse_proxy(given: &RawSetting, folder: Option<&Path>) -> Result<ProxyChoice, ExpectedValue> {
     if let Some(source) = secret_reference(given, folder) {
-        return Ok(ProxyChoice::Kept(source));
+        return Ok(ProxyChoice::Referenced(source));
     }
     match given.text().unwrap_or_default().trim() {
         "environment" => Ok(ProxyChoice::Environment),
@@ -413,16 +423,16 @@ fn parse_proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expe
     }
 }
 
-/// Parses a base URL for requests.
-pub fn parse_base_url(text: &str) -> Result<BaseUrl, Expected> {
+/// Parses the base URL of an upstream. The error describes what is expected.
+pub fn parse_base_url(text: &str) -> Result<BaseUrl, ExpectedValue> {
     let url = text.trim().parse();
     url.map_err(|_| "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned())
 }
 
 fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), ConfigError> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if name.is_empty() || !name.bytes().all(fits) {
-        return Err(ConfigError::Name { name: name.to_owned(), what, origin: origin.clone() });
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if name.is_empty() || !name.bytes().all(is_allowed) {
+        return Err(ConfigError::InvalidName { name: name.to_owned(), what, origin: origin.clone() });
     }
     Ok(())
 }
@@ -433,12 +443,12 @@ fn is_section(name: &str) -> bool {
     ["upstreams", "schemas", "prices"].contains(&name) || KEYS.iter().any(is_below)
 }
 
-fn unknown_key(name: &str, given: &Given, origin: Origin) -> ConfigError {
+fn unknown_key(name: &str, given: &RawSetting, origin: Origin) -> ConfigError {
     if is_section(name) {
         let expected = format!("a table: write its keys under `[{name}]`");
-        return ConfigError::Value { key: name.to_owned(), origin, expected };
+        return ConfigError::InvalidValue { key: name.to_owned(), origin, expected };
     }
-    if matches!(given, Given::Other("table")) && !name.contains('.') {
+    if matches!(given, RawSetting::Other("table")) && !name.contains('.') {
         let sections = KEYS.iter().filter_map(|key| key.name().split_once('.')).map(|(section, _)| section);
         let sections = sections.chain(["upstreams", "schemas", "prices"]).map(str::to_owned);
         return ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, sections) };
@@ -453,7 +463,7 @@ fn unknown_key(name: &str, given: &Given, origin: Origin) -> ConfigError {
     ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, known) }
 }
 
-/// Resolves a path relative to its file's folder.
-fn below(folder: Option<&Path>, path: &Path) -> PathBuf {
+/// Resolves a path relative to a folder, if there is one.
+fn resolve_path(folder: Option<&Path>, path: &Path) -> PathBuf {
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }

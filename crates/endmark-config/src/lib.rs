@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::StoreLocation;
 
-use endmark_setting::Given;
+use endmark_setting::RawSetting;
 pub use environment::{
     ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
 };
@@ -40,23 +40,22 @@ pub use secret_source::SecretSource;
 pub use settings::{Runs, Settings, Upstream};
 pub use show::{KeyListing, all_values};
 
-/// The name of the store's file.
+/// The file name of the default store.
 const STORE_FILE: &str = "endmark.db";
 
-/// The default store as the documentation shows it. The environment determines the actual folder when the
-/// configuration is read.
-pub const SHOWN_STORE: &str = "~/.local/state/endmark/endmark.db";
+/// The path of the default store as the documentation shows it. The actual folder depends on the environment.
+pub const DOCUMENTED_STORE_PATH: &str = "~/.local/state/endmark/endmark.db";
 
 /// The effective configuration.
 #[derive(Debug)]
-pub struct Effective {
+pub struct EffectiveConfig {
     /// The settings.
     pub settings: Settings,
     /// The origin of each value.
     pub provenance: Provenance,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
-    /// Possible mistakes.
+    /// Warnings about possible mistakes.
     pub warnings: Vec<String>,
 }
 
@@ -67,7 +66,7 @@ pub struct Override {
     pub flag: String,
     /// The key's full name.
     pub key: String,
-    /// Its value, as written.
+    /// The value, as written.
     pub value: String,
 }
 
@@ -80,7 +79,7 @@ impl Override {
     }
 }
 
-/// By convention, the name of an empty file.
+/// A path that means: read no configuration file.
 const NO_FILE: &str = "/dev/null";
 
 /// Reads the configuration from the defaults, the file, the environment and the flags, in this order.
@@ -88,13 +87,13 @@ pub fn load(
     environment: &Environment,
     named: Option<&Path>,
     overrides: &[Override],
-) -> Result<Effective, ConfigError> {
+) -> Result<EffectiveConfig, ConfigError> {
     let (effective, faults) = examine(environment, named, overrides)?;
     ConfigError::combine(faults)?;
     Ok(effective)
 }
 
-/// Reads as much of the configuration as possible. Returns it with all errors, except errors that follow from others.
+/// Reads as much of the configuration as possible. Returns it with all errors, except those that follow from others.
 ///
 /// # Errors
 /// [`ConfigError`] if the file cannot be read or is not TOML.
@@ -102,8 +101,8 @@ pub fn examine(
     environment: &Environment,
     named: Option<&Path>,
     overrides: &[Override],
-) -> Result<(Effective, Vec<ConfigError>), ConfigError> {
-    let file = find(environment, named);
+) -> Result<(EffectiveConfig, Vec<ConfigError>), ConfigError> {
+    let file = find_file(environment, named);
     let mut layers = Layers::default();
     layers.settings.files.store = default_store(environment);
     layers.home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -116,14 +115,14 @@ pub fn examine(
         };
         let text = text.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        for assignment in file::read(path, &text)? {
+        for assignment in file::parse_assignments(path, &text)? {
             let origin = Origin::File { path: path.clone(), line: assignment.line };
             faults.extend(layers.set(&assignment.name, &assignment.given, origin, folder).err());
         }
     }
     let mut warnings = layers.set_environment(environment, &mut faults);
     for Override { flag, key, value } in overrides {
-        let given = Given::Written(value.clone());
+        let given = RawSetting::Untyped(value.clone());
         faults.extend(layers.set(key, &given, Origin::Flag(flag.clone()), None).err());
     }
     let mut found = layers.finish(environment);
@@ -133,24 +132,24 @@ pub fn examine(
         warnings.extend(missing_home_warning(environment, &layers.provenance));
     }
     layers.settings.files.store = layers.settings.files.store.absolute();
-    Ok((Effective { settings: layers.settings, provenance: layers.provenance, file, warnings }, faults))
+    Ok((EffectiveConfig { settings: layers.settings, provenance: layers.provenance, file, warnings }, faults))
 }
 
 /// Returns the named configuration file, which must exist, or the first default file that exists.
-fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
+fn find_file(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
     named
         .map(Path::to_owned)
-        .or_else(|| environment.get(environment::CONFIG).map(PathBuf::from))
+        .or_else(|| environment.get(environment::CONFIG_FILE_VARIABLE).map(PathBuf::from))
         .or_else(|| search_paths(environment).into_iter().find(|path| exists(path)))
 }
 
-/// Whether something exists at this path. Pipes and devices count, so that reading them reports an error.
+/// Whether anything except a folder exists at this path. Pipes and devices count, so that reading them fails visibly.
 fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Returns the default store in the user's state folder (XDG Base Directory), independent of the current folder.
-/// Without a home folder, uses the current folder.
+/// Returns the default store, which is in the user's state folder (XDG Base Directory). If there is no home folder, the
+/// store is in the current folder.
 fn default_store(environment: &Environment) -> StoreLocation {
     let absolute = |name| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
     let folder = absolute("XDG_STATE_HOME")
@@ -162,17 +161,17 @@ fn default_store(environment: &Environment) -> StoreLocation {
     )
 }
 
-/// Returns a warning if there is neither a configured store nor a home folder.
+/// Returns a warning if the store is in the current folder because there is no home folder.
 fn missing_home_warning(environment: &Environment, provenance: &Provenance) -> Option<String> {
-    let is_chosen = provenance.origin("store") != Origin::Default;
-    (!is_chosen && default_store(environment) == StoreLocation::sqlite(STORE_FILE)).then(|| {
+    let is_configured = provenance.origin("store") != Origin::Default;
+    (!is_configured && default_store(environment) == StoreLocation::sqlite(STORE_FILE)).then(|| {
         format!(
             "neither `XDG_STATE_HOME` nor `HOME` names a folder, so the store is `{STORE_FILE}` in the current one; `--store` names another"
         )
     })
 }
 
-/// Returns the paths at which a configuration file is searched for, in order.
+/// Returns the default paths of the configuration file, in the order in which they are tried.
 pub fn search_paths(environment: &Environment) -> Vec<PathBuf> {
     let folder = environment
         .get("XDG_CONFIG_HOME")

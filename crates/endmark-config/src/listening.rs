@@ -1,4 +1,4 @@
-//! Addresses of a gateway's listener.
+//! Determines the address of a gateway's listener.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

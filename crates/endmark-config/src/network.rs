@@ -23,7 +23,7 @@ pub fn client_upstream(
         ProxyChoice::Environment => environment_proxy(&base_url, environment)?,
         ProxyChoice::None => None,
         ProxyChoice::Named(proxy) => Some(proxy.clone()),
-        ProxyChoice::Kept(source) => {
+        ProxyChoice::Referenced(source) => {
             let what = format!("the proxy of the upstream `{}`", upstream.name);
             let url = source.read(environment, &what)?;
             let proxy = url.reveal().parse();
@@ -34,21 +34,21 @@ pub fn client_upstream(
             })?)
         }
     };
-    let mut authorities = authorities(settings)?;
+    let mut authorities = common_authorities(settings)?;
     if let Some(path) = &upstream.ca_file {
-        authorities = authorities.merged_with(&read(path)?);
+        authorities = authorities.merged_with(&read_authorities(path)?);
     }
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
 }
 
-/// Returns a server that is not a configured upstream. It uses the common proxy and certificate authorities.
+/// Returns a server that is not a configured upstream, with the common proxy and certificate authorities.
 pub fn client_upstream_at(
     settings: &Settings,
     base_url: BaseUrl,
     environment: &Environment,
 ) -> Result<gateway::Upstream, CommandError> {
     let proxy = environment_proxy(&base_url, environment)?;
-    let authorities = authorities(settings)?;
+    let authorities = common_authorities(settings)?;
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new("server", base_url) })
 }
 
@@ -61,11 +61,11 @@ fn environment_proxy(base_url: &BaseUrl, environment: &Environment) -> Result<Op
     })
 }
 
-fn authorities(settings: &Settings) -> Result<Authorities, CommandError> {
-    settings.files.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), read)
+fn common_authorities(settings: &Settings) -> Result<Authorities, CommandError> {
+    settings.files.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), read_authorities)
 }
 
-fn read(path: &Path) -> Result<Authorities, CommandError> {
+fn read_authorities(path: &Path) -> Result<Authorities, CommandError> {
     let pem = read_regular(path, MAX_WRITTEN_BYTES)
         .map_err(|source| CommandError::Read { path: path.to_owned(), source })?;
     Authorities::from_pem(&pem).map_err(|error| CommandError::Input {

@@ -1,20 +1,20 @@
-//! Derives from the configuration how outputs are limited and how full outputs are kept.
+//! Derives from the configuration how outputs are shortened and how full outputs are stored.
 
 use endmark_context::cap::Unit;
 use endmark_failure::CommandError;
-use endmark_store::{CapRequest, Keeper};
+use endmark_store::{CapRequest, OutputKeeper};
 
 use super::settings::Settings;
 
 impl Settings {
-    /// Returns the keeper that stores full outputs.
-    pub fn keeper(&self) -> Keeper {
+    /// Returns the keeper that stores full outputs, with the configured limits of age and size.
+    pub fn keeper(&self) -> OutputKeeper {
         let policy = &self.gateway.store_policy;
-        Keeper::new(self.files.store.clone(), policy.keep_days, policy.outputs_max_bytes)
+        OutputKeeper::new(self.files.store.clone(), policy.keep_days, policy.outputs_max_bytes)
     }
 
-    /// Returns a cap request with the given limits. Without them the configured limits apply, but at most
-    /// `own_limit`, at which the reader itself would truncate.
+    /// Returns a cap request with the given limits. If there is no `limit`, the configured one applies, but at most
+    /// `own_limit` characters, because the reader would truncate a longer output itself.
     pub fn cap_request(
         &self,
         limit: Option<(u64, Unit)>,
@@ -22,7 +22,11 @@ impl Settings {
         own_limit: u64,
     ) -> Result<CapRequest, CommandError> {
         let cap = self.gateway.cap;
-        let usual = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        CapRequest::new(limit, usual(cap.max_chars).min(own_limit), max_items.unwrap_or(usual(cap.max_items)))
+        let as_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        CapRequest::new(
+            limit,
+            as_u64(cap.max_chars).min(own_limit),
+            max_items.unwrap_or(as_u64(cap.max_items)),
+        )
     }
 }

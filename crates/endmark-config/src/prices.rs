@@ -1,18 +1,18 @@
-//! The user's own prices. (CX-6)
+//! Defines the user's own prices. (CX-6)
 
 use endmark_context::{Rate, rate_from_dollars};
-use endmark_setting::{Expected, Given};
+use endmark_setting::{ExpectedValue, RawSetting};
 use serde_json::{Value, json};
 
 use super::kinds::parse_rate;
 
-/// The keys in a price's section.
+/// The keys of a price.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
 
 /// The prices of the models that match a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Price {
-    /// The name of a model. `*` matches any characters.
+    /// The name of the models, in which `*` matches any characters.
     pub pattern: String,
     pub input: Option<Rate>,
     pub cached_input: Option<Rate>,
@@ -21,7 +21,7 @@ pub struct Price {
 }
 
 impl Price {
-    pub(crate) fn set(&mut self, key: &str, given: &Given) -> Result<(), Expected> {
+    pub(crate) fn set(&mut self, key: &str, given: &RawSetting) -> Result<(), ExpectedValue> {
         match key {
             "input" => self.input = Some(parse_rate(given)?),
             "cached_input" => self.cached_input = Some(parse_rate(given)?),
@@ -31,10 +31,10 @@ impl Price {
         Ok(())
     }
 
-    /// Returns the missing key without which the price is incomplete, if any.
+    /// Returns the first required key that is missing, or `None` if the price is complete.
     pub fn missing_key(&self) -> Option<&'static str> {
-        let is_there = [("input", self.input), ("output", self.output)];
-        is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
+        let required = [("input", self.input), ("output", self.output)];
+        required.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
     }
 
     /// Returns the keys with their values and descriptions.
@@ -49,7 +49,7 @@ impl Price {
     }
 }
 
-/// Converts a rate to the dollars that the user wrote, as the nearest floating-point number.
+/// Converts a rate back to the dollars that the user wrote.
 fn to_dollars(rate: Rate) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "checked just below")]
     let dollars = rate as f64 / 1e9;

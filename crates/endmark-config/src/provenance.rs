@@ -1,13 +1,13 @@
-//! The origin of each value.
+//! Records where each value of the configuration was set.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The origin of one value.
+/// Where a value was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The default applies.
+    /// Not set, so that the default applies.
     Default,
     /// Set in a file.
     File {
@@ -33,17 +33,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origin of each value that is not a default, by the full name of its key.
+/// Where each value that is not a default was set, by the full name of its key.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance(BTreeMap<String, Origin>);
 
 impl Provenance {
-    /// Records the origin of a key's value.
+    /// Records where the value of a key was set.
     pub fn set(&mut self, key: &str, origin: Origin) {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Returns the origin of a key's value.
+    /// Returns where the value of a key was set.
     pub fn origin(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or(Origin::Default)
     }

@@ -1,4 +1,4 @@
-//! The source of a secret: the configuration itself, the environment, or a separate file.
+//! Reads secrets from the configuration itself, the environment or a separate file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::environment::Environment;
 
-/// Maximum size of a file with a secret. A larger file is probably the wrong file.
-const MAX_BYTES: u64 = 64 * 1024;
+/// The maximum size of a file with a secret. A larger file is probably the wrong one.
+const MAX_SECRET_FILE_BYTES: u64 = 64 * 1024;
 
-/// The source of a secret.
+/// Where a secret is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// The configuration contains the secret.
@@ -25,7 +25,7 @@ pub enum SecretSource {
 }
 
 impl SecretSource {
-    /// Reads the secret. `what` describes it in errors, for example "the key of the upstream `a`".
+    /// Reads the secret. `what` names it in errors, for example "the key of the upstream `a`".
     pub fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
         let text = match self {
             Self::Value(secret) => return Ok(secret.clone()),
@@ -34,7 +34,7 @@ impl SecretSource {
                     format!("the environment variable `{variable}` is not set, and should hold {what}");
                 CommandError::input("missing_key", message, format!("Set `{variable}`, or name another one."))
             })?,
-            Self::File(path) => read_contents(path).map_err(|error| {
+            Self::File(path) => read_secret_file(path).map_err(|error| {
                 let message =
                     format!("the file `{}`, which holds {what}, cannot be read: {error}", path.display());
                 CommandError::input("missing_key", message, "Name a file that exists and may be read.")
@@ -43,11 +43,11 @@ impl SecretSource {
         // Editors add a line break to the end of a file. It is not part of the secret.
         let text = text.trim();
         if text.is_empty() {
-            let message = format!("{} is empty, and should hold {what}", self.place());
+            let message = format!("{} is empty, and should hold {what}", self.describe());
             return Err(CommandError::input("missing_key", message, "Write it there, and nothing else."));
         }
         if text.chars().any(char::is_control) {
-            let message = format!("{}, which holds {what}, has more than one line", self.place());
+            let message = format!("{}, which holds {what}, has more than one line", self.describe());
             return Err(CommandError::input(
                 "invalid_key",
                 message,
@@ -57,7 +57,7 @@ impl SecretSource {
         Ok(Secret::new(text.to_owned()))
     }
 
-    /// Returns the source of the secret for display, and never the secret itself.
+    /// Returns the source for display: a reference, or `***` for a secret in the configuration.
     pub fn display_value(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),
@@ -67,7 +67,7 @@ impl SecretSource {
     }
 
     /// Describes the source for people.
-    fn place(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Value(_) => "the configuration".to_owned(),
             Self::Environment(variable) => format!("the environment variable `{variable}`"),
@@ -76,6 +76,6 @@ impl SecretSource {
     }
 }
 
-fn read_contents(path: &Path) -> io::Result<String> {
-    read_regular_text(path, MAX_BYTES)
+fn read_secret_file(path: &Path) -> io::Result<String> {
+    read_regular_text(path, MAX_SECRET_FILE_BYTES)
 }

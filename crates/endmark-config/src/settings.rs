@@ -1,16 +1,16 @@
-//! The effective configuration, typed. The sections that the gateway declares are in `gateway`.
+//! Defines the settings of the whole configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use endmark_gateway::{BaseUrl, Conditions, Hidden, Prefill, Proxy, Secret};
+use endmark_gateway::{BaseUrl, Conditions, Prefill, Proxy, Secret, SecretText};
 use endmark_setting::{FilePath, settings};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
 use super::budget::Budget;
-use super::kinds::{SecretOrReference, StorePlace};
+use super::kinds::{SecretOrReference, StoreAddress};
 use super::listening::reachable_address;
 use super::prices::Price;
 use super::secret_source::SecretSource;
@@ -18,14 +18,14 @@ use super::secret_source::SecretSource;
 /// All settings, with their defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The sections that the gateway declares. When the gateway is built, its upstreams, schemas, prices,
-    /// budget and TLS files are filled in from the other fields.
+    /// The sections that the gateway declares. Its upstreams, schemas, prices, budget and TLS files are filled in from
+    /// the other fields when the gateway is built.
     pub gateway: endmark_gateway::Settings,
     /// Files that several sections use.
     pub files: Files,
     /// The TLS files of the listener.
     pub tls: Tls,
-    /// Upstreams in the configured order. The first one serves paths without an upstream name.
+    /// The upstreams in the configured order. The first one serves paths without an upstream name.
     pub upstreams: Vec<Upstream>,
     /// Whether the user configured upstreams. Otherwise the providers' public endpoints are used.
     pub has_own_upstreams: bool,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub budget: Budget,
     /// The address that receives events of supervised runs (CG-4).
     pub runs: Runs,
-    /// The schemas that requests can refer to by name.
+    /// The JSON Schemas that requests can refer to by name.
     pub schemas: Vec<Schema>,
     /// The user's own prices, in the configured order.
     pub prices: Vec<Price>,
@@ -41,13 +41,13 @@ pub struct Settings {
 
 impl Settings {
     /// Returns whether the configuration itself contains the admin key.
-    pub fn holds_admin_key(&self) -> bool {
+    pub fn has_inline_admin_key(&self) -> bool {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
     }
 
-    /// Returns whether only users of this machine can reach the listener and may see the stored data. If other host
-    /// names are allowed, requests may come through a proxy or a tunnel. If the gateway requires keys, its owner does
-    /// not trust all clients with the stored data.
+    /// Returns whether all clients are users of this machine and may see the stored data. They may not if other host
+    /// names are allowed, because requests may then come through a proxy or a tunnel. Nor may they if the gateway
+    /// requires keys, because its owner then does not trust all clients.
     pub fn is_local(&self) -> bool {
         let listener = &self.gateway.listener;
         listener.listen.ip().to_canonical().is_loopback()
@@ -56,14 +56,14 @@ impl Settings {
     }
 
     /// Returns the URL at which this machine reaches a listener at this address.
-    pub fn origin(&self, listen: SocketAddr) -> String {
+    pub fn listener_url(&self, listen: SocketAddr) -> String {
         let scheme = if self.tls.certificate.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", reachable_address(listen))
     }
 
-    /// Returns the upstreams without a key of their own. The gateway refuses requests to them that use one of the
+    /// Returns the upstreams without a configured key. The gateway refuses requests to them that use one of the
     /// gateway's own keys.
-    pub fn keyless(&self) -> impl Iterator<Item = &Upstream> {
+    pub fn upstreams_without_key(&self) -> impl Iterator<Item = &Upstream> {
         self.upstreams.iter().filter(|upstream| upstream.api_key.is_none())
     }
 }
@@ -75,7 +75,7 @@ settings! {
         /// The key for the pages below /endmark/; without one they are open only on the loopback address without require_key.
         admin_key: Option<SecretSource> = None, SecretOrReference;
         /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
-        store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
+        store: StoreLocation = StoreLocation::sqlite(super::DOCUMENTED_STORE_PATH), StoreAddress;
         /// With PostgreSQL: the password, instead of that of the URL or of the variable PGPASSWORD.
         store_password: Option<SecretSource> = None, SecretOrReference;
         /// With PostgreSQL: a SQLite file of this instance alone, on a disk that survives a restart.
@@ -101,9 +101,9 @@ settings! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Runs {
         /// An address that gets each event of supervised runs.
-        webhook: Option<Secret> = None, Hidden;
+        webhook: Option<Secret> = None, SecretText;
         /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
-        webhook_secret: Option<Secret> = None, Hidden;
+        webhook_secret: Option<Secret> = None, SecretText;
     }
 }
 
@@ -115,7 +115,7 @@ pub struct Upstream {
     pub format: &'static Provider,
     /// The conditions that apply to requests to this upstream.
     pub conditions: Conditions,
-    /// `None` only while the configuration is being read.
+    /// The base URL. `None` only while the configuration is being read.
     pub base_url: Option<BaseUrl>,
     /// The upstream's own key, used instead of the client's.
     pub api_key: Option<SecretSource>,
@@ -155,7 +155,7 @@ impl Upstream {
 
 impl Upstream {
     /// Returns whether the configuration itself contains the upstream's key.
-    pub fn holds_key(&self) -> bool {
+    pub fn has_inline_key(&self) -> bool {
         matches!(self.api_key, Some(SecretSource::Value(_)))
     }
 }
@@ -163,14 +163,14 @@ impl Upstream {
 /// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// The proxy that the environment sets for the upstream, if any.
+    /// The proxy that environment variables set, if any.
     Environment,
-    /// No proxy, even if the environment sets one.
+    /// No proxy, even if environment variables set one.
     None,
     /// A proxy from the configuration.
     Named(Proxy),
-    /// A proxy whose URL is read from another source.
-    Kept(SecretSource),
+    /// A proxy whose URL is in an environment variable or a file.
+    Referenced(SecretSource),
 }
 
 /// A JSON Schema that a request names by header.

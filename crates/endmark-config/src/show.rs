@@ -3,7 +3,7 @@
 use endmark_gateway::PREFILLS;
 use serde_json::{Value, json};
 
-use super::Effective;
+use super::EffectiveConfig;
 use super::keys::KEYS;
 use super::provenance::Origin;
 use super::secret_source::SecretSource;
@@ -14,16 +14,16 @@ use super::settings::{ProxyChoice, Upstream};
 pub struct KeyListing {
     /// The full name of the key.
     pub key: String,
-    /// The value. Null if unset. Secrets are shown as `***`.
+    /// The value. Null if unset. `***` for a secret.
     pub value: Value,
-    /// The origin of the value.
+    /// Where the value was set.
     pub origin: Origin,
     /// The purpose of the key, in one line.
     pub summary: &'static str,
 }
 
-/// Returns every key that can be set, section by section.
-pub fn all_values(effective: &Effective) -> Vec<KeyListing> {
+/// Returns all keys that can be set, section by section.
+pub fn all_values(effective: &EffectiveConfig) -> Vec<KeyListing> {
     let show = |key: String, value: Value, summary: &'static str| {
         let origin = effective.provenance.origin(&key);
         KeyListing { key, value, origin, summary }
@@ -54,7 +54,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
         ProxyChoice::Named(proxy) => json!(proxy.to_string()),
-        ProxyChoice::Kept(source) => source.display_value(),
+        ProxyChoice::Referenced(source) => source.display_value(),
     };
     let conditions = &upstream.conditions;
     [

@@ -1,9 +1,9 @@
-//! The layers together, over files of their own.
+//! Tests of all layers together, with temporary files.
 
 use std::fs;
 use std::path::PathBuf;
 
-use endmark_gateway::{Mode, Secret};
+use endmark_gateway::{ResumeMode, Secret};
 use endmark_wire::anthropic_messages::ANTHROPIC;
 use endmark_wire::gemini::GEMINI;
 use endmark_wire::openai_chat::OPENAI;
@@ -20,21 +20,21 @@ fn url(upstream: &Upstream) -> String {
     upstream.base_url.as_ref().unwrap().to_string()
 }
 
-fn file(text: &str) -> (TempDir, PathBuf) {
+fn write_config(text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endmark.toml");
     fs::write(&path, text).unwrap();
     (folder, path)
 }
 
-fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<Effective, ConfigError> {
-    let (_folder, path) = file(text);
+fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<EffectiveConfig, ConfigError> {
+    let (_folder, path) = write_config(text);
     let overrides = sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
     load(&environment(variables), Some(&path), &overrides)
 }
 
 #[test]
-fn without_settings_the_public_endpoints_are_served() {
+fn the_public_endpoints_are_the_default_upstreams() {
     let effective = load(&environment(&[("XDG_CONFIG_HOME", "/nowhere")]), None, &[]).unwrap();
     let upstreams = &effective.settings.upstreams;
     let known: Vec<_> =
@@ -58,7 +58,7 @@ fn the_last_layer_wins_and_is_recorded_as_the_source() {
     let variables = [("ENDMARK_RESUME_MODE", "warn"), ("ENDMARK_RESUME_MAX_ATTEMPTS", "4")];
     let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
     let resume = &effective.settings.gateway.resume;
-    assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (Mode::Warn, 5, 9));
+    assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (ResumeMode::Warn, 5, 9));
     assert!(matches!(
         effective.provenance.origin("resume.continuation_tokens"),
         Origin::File { line: 4, .. }
@@ -110,7 +110,7 @@ fn upstream_conditions_are_parsed_and_shown() {
 }
 
 #[test]
-fn a_typo_names_the_nearest_key_the_file_and_the_line() {
+fn an_unknown_key_is_reported_with_its_line_and_the_nearest_key() {
     let error = load_text("listen = \"127.0.0.1:1\"\n[resume]\nmax_atempts = 3\n", &[], &[]).unwrap_err();
     assert!(error.to_string().ends_with("endmark.toml:3: unknown key `resume.max_atempts`"), "{error}");
     assert_eq!(error.hint().unwrap(), "Did you mean `max_attempts` in `[resume]`?");
@@ -202,7 +202,7 @@ fn an_unknown_variable_causes_a_warning_with_the_nearest_name() {
 
 #[test]
 fn paths_in_a_file_are_relative_to_the_file() {
-    let (folder, path) = file("store = \"sqlite:log.db\"\n[schemas]\nticket = \"ticket.json\"\n");
+    let (folder, path) = write_config("store = \"sqlite:log.db\"\n[schemas]\nticket = \"ticket.json\"\n");
     let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
     assert_eq!(effective.settings.files.store.path(), folder.path().join("log.db"));
     assert_eq!(effective.settings.schemas[0].path, folder.path().join("ticket.json"));
@@ -212,7 +212,7 @@ const SHARED: &str = "store = \"postgres://em:hunter2@db.example/endmark\"\njour
 
 #[test]
 fn a_postgresql_store_has_a_journal_and_fails_closed() {
-    let (folder, path) = file(SHARED);
+    let (folder, path) = write_config(SHARED);
     let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
     let store = &effective.settings.files.store;
     assert_eq!(store.path(), folder.path().join("j.db"));
@@ -222,7 +222,7 @@ fn a_postgresql_store_has_a_journal_and_fails_closed() {
     assert!(!open.settings.budget.to_gateway().is_closed_on_store_error);
     let shown = format!("{:?} {:?}", all_values(&effective), effective.settings);
     assert!(shown.contains("postgres://em@db.example:5432/endmark") && !shown.contains("hunter2"));
-    // A single command may read another store.
+    // A flag may select another store for a single command.
     let other =
         Override { flag: "--store".to_owned(), key: "store".to_owned(), value: "sqlite:a.db".to_owned() };
     assert!(
@@ -262,7 +262,7 @@ fn all_problems_are_reported_at_once() {
     let error = error.unwrap_err();
     assert!(error.to_string().contains("4 problems"), "{error}");
     assert!(error.hint().is_some());
-    // An unreadable password is reported together with invalid values, but without the errors that follow from these.
+    // An unreadable password is reported together with an invalid value, but not with errors that this value causes.
     let wrong = format!("store_password = {{ env = \"UNSET\" }}\n{SHARED}[upstreams.a]\nbase_url = 7\n");
     let message = load_text(&wrong, &[], &[]).unwrap_err().to_string();
     for part in ["2 problems", "`UNSET`", "`upstreams.a.base_url`"] {
@@ -272,7 +272,7 @@ fn all_problems_are_reported_at_once() {
 
 #[test]
 fn the_database_password_comes_from_a_file_or_the_environment() {
-    let (folder, path) = file(&SHARED.replace(":hunter2", ""));
+    let (folder, path) = write_config(&SHARED.replace(":hunter2", ""));
     let password = |variables: &[(&str, &str)], text: &str| {
         std::fs::write(&path, text).unwrap();
         let effective = load(&environment(variables), Some(&path), &[]).unwrap();

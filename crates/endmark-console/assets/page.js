@@ -1,5 +1,5 @@
 "use strict";
-// Everything is readable without this: it adds the viewer's own time to a moment, copies a line, and keeps pages fresh.
+// Pages are readable without this script. It adds local times, copies lines, and refreshes pages.
 (() => {
   const enliven = (root) => {
     for (const time of root.querySelectorAll("time[datetime]")) {
@@ -19,8 +19,8 @@
     }
   };
 
-  // The part that changes is taken from the same page, requested again. It is left alone while a reader is at work in it, and
-  // what was opened stays open.
+  // Requests the page again and replaces the part that changes. Does nothing while the part has the focus. Open details stay
+  // open.
   const refresh = async (part) => {
     const isBusy = () => part.contains(document.activeElement) && document.activeElement !== document.body;
     if (isBusy()) return;
@@ -38,7 +38,7 @@
 
   enliven(document);
   for (const part of document.querySelectorAll("[data-seconds]")) {
-    // A page that took long is requested less often: looking at a gateway must not become its work.
+    // A slow page is requested less often, so that an open page does not load the gateway.
     const again = async (wait) => {
       await new Promise((go) => setTimeout(go, wait));
       const began = performance.now();

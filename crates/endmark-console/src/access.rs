@@ -1,4 +1,4 @@
-//! Controls access to the stored data: from this machine, or with the admin key.
+//! Controls who may read the stored data: local clients, or clients with the admin key.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,38 +7,39 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use sha2::{Digest as _, Sha256};
 
-use crate::answer::Failure;
+use crate::answer::ConsoleError;
 
 /// The cookie that replaces the admin key in a browser.
 const COOKIE_NAME: &str = "endmark_admin";
 
 /// The lifetime of the cookie, in seconds.
-const LOGGED_IN_SECONDS: u64 = 12 * 3_600;
+const COOKIE_LIFETIME_SECONDS: u64 = 12 * 3_600;
 
-/// The access rule, and the secret that signs forms and cookies. Without a key, other machines have no access.
+/// The access rule, and the secret that signs forms and cookies. Without an admin key, other machines have no
+/// access.
 pub(crate) struct Access {
-    rule: Rule,
+    rule: AccessRule,
     secret: [u8; 32],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rule {
-    /// All clients have access, because only this machine can reach the listener.
+enum AccessRule {
+    /// All clients have access, because only the owner can reach the listener.
     Open,
     /// Clients that have the key with this hash.
     Key([u8; 32]),
-    /// No client has access, because others can reach the listener and no admin key is set.
+    /// No client has access: other clients can reach the listener, and no admin key is set.
     Closed,
 }
 
 impl Access {
-    /// Requires the admin key if one is configured. Otherwise access is open if only the owner can reach the
-    /// listener. `nonce` is unpredictable, and signs forms if no key is configured.
+    /// Requires the admin key if one is configured. Otherwise allows access only if no one but the owner can
+    /// reach the listener. `nonce` is unpredictable, and signs forms if no key is configured.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
-            Some(key) => Rule::Key(hash(key)),
-            None if is_local => Rule::Open,
-            None => Rule::Closed,
+            Some(key) => AccessRule::Key(hash(key)),
+            None if is_local => AccessRule::Open,
+            None => AccessRule::Closed,
         };
         // The secret depends only on the admin key, so cookies survive a restart.
         Self { rule, secret: hash(&format!("endmark console\n{}", admin_key.unwrap_or(nonce))) }
@@ -46,28 +47,28 @@ impl Access {
 
     /// Returns whether a key is required.
     pub(crate) fn has_key(&self) -> bool {
-        matches!(self.rule, Rule::Key(_))
+        matches!(self.rule, AccessRule::Key(_))
     }
 
     /// Admits a request, or returns the reason for refusing it.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<(), Failure> {
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<(), ConsoleError> {
         match &self.rule {
-            Rule::Open => Ok(()),
-            Rule::Closed => Err(Failure::Closed),
-            Rule::Key(_) => {
+            AccessRule::Open => Ok(()),
+            AccessRule::Closed => Err(ConsoleError::NoAdminKey),
+            AccessRule::Key(_) => {
                 let has_key = bearer(headers).is_some_and(|key| self.is_key(key));
                 let is_in = has_key || cookies(headers).any(|cookie| self.is_signed(cookie, unix_now()));
-                if is_in { Ok(()) } else { Err(Failure::Unauthorized) }
+                if is_in { Ok(()) } else { Err(ConsoleError::Unauthorized) }
             }
         }
     }
 
-    /// Returns a cookie if the key is the admin key.
+    /// Returns a cookie if the key is the admin key, otherwise `None`.
     pub(crate) fn log_in(&self, key: &str) -> Option<String> {
         self.is_key(key).then(|| {
-            let value = self.sign(unix_now() + LOGGED_IN_SECONDS);
+            let value = self.sign(unix_now() + COOKIE_LIFETIME_SECONDS);
             format!(
-                "{COOKIE_NAME}={value}; Path=/endmark; Max-Age={LOGGED_IN_SECONDS}; HttpOnly; SameSite=Strict"
+                "{COOKIE_NAME}={value}; Path=/endmark; Max-Age={COOKIE_LIFETIME_SECONDS}; HttpOnly; SameSite=Strict"
             )
         })
     }
@@ -77,23 +78,23 @@ impl Access {
         format!("{COOKIE_NAME}=; Path=/endmark; Max-Age=0; HttpOnly; SameSite=Strict")
     }
 
-    /// Returns the token that a form must send. Pages of other sites cannot know it.
+    /// Returns the token that a form must contain. Pages of other sites cannot know it.
     pub(crate) fn form_token(&self) -> String {
         self.signature("form")
     }
 
     /// Checks the token of a form, which proves that one of the console's pages sent it.
-    pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), ConsoleError> {
         if token.is_some_and(|token| hash(token) == hash(&self.form_token())) {
             Ok(())
         } else {
-            Err(Failure::Forged)
+            Err(ConsoleError::ForgedForm)
         }
     }
 
     fn is_key(&self, key: &str) -> bool {
         // Comparing hashes takes the same time for every key.
-        self.rule == Rule::Key(hash(key))
+        self.rule == AccessRule::Key(hash(key))
     }
 
     fn sign(&self, until: u64) -> String {
@@ -105,7 +106,7 @@ impl Access {
         until.is_some_and(|until| until > now && hash(cookie) == hash(&self.sign(until)))
     }
 
-    /// Signs a text with two nested hashes, which prevents an extension of a signed text.
+    /// Signs a text. The two nested hashes prevent forging a signature for an extended text.
     fn signature(&self, what: &str) -> String {
         let inner = Sha256::new().chain_update(self.secret).chain_update(what).finalize();
         let outer = Sha256::new().chain_update(self.secret).chain_update(inner).finalize();
@@ -123,7 +124,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Returns all values of the console's cookie.
+/// Returns all values of the console's cookie in a request.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_another_site_is_refused() {
+    fn a_form_of_another_site_is_rejected() {
         let access = Access::new(None, true, "nonce");
         assert!(access.check_form(Some(&access.form_token())).is_ok());
         let guessed = Access::new(None, true, "another").form_token();

@@ -15,7 +15,7 @@ pub type ConsoleBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ConsoleError {
     /// The request is invalid.
     #[error("{0}")]
     BadRequest(String),
@@ -25,43 +25,43 @@ pub(crate) enum Failure {
     /// The admin key is missing or wrong.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     Unauthorized,
-    /// Reading is refused to all clients.
+    /// No client may read the data.
     #[error(
         "the gateway has no admin key, and other machines or clients with its keys can reach it: set `admin_key` in its configuration"
     )]
-    Closed,
-    /// The form did not come from one of the console's pages.
+    NoAdminKey,
+    /// The form was not sent by one of the console's pages.
     #[error(
         "the form does not match the page as it is now: go back, reload the page and send the form again"
     )]
-    Forged,
-    /// The route supports only reading.
+    ForgedForm,
+    /// The route does not support this method, only reading.
     #[error("only GET and HEAD are offered here")]
-    Method,
-    /// The maximum number of clients already follow the events.
+    MethodNotAllowed,
+    /// Too many clients follow the events. Contains the maximum number.
     #[error("at most {0} clients can follow events at once: try again later")]
-    Busy(usize),
+    TooManyFollowers(usize),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The response cannot be serialised.
     #[error("the answer cannot be written: {0}")]
-    Write(#[from] serde_json::Error),
+    Serialization(#[from] serde_json::Error),
 }
 
-impl Failure {
+impl ConsoleError {
     /// Returns the error type and the HTTP status.
     pub(crate) fn kind(&self) -> (&'static str, StatusCode) {
         match self {
             Self::BadRequest(_) => ("bad_request", StatusCode::BAD_REQUEST),
             Self::NotFound(_) => ("not_found", StatusCode::NOT_FOUND),
             Self::Unauthorized => ("admin_key_required", StatusCode::UNAUTHORIZED),
-            Self::Closed => ("no_admin_key", StatusCode::FORBIDDEN),
-            Self::Forged => ("forged", StatusCode::FORBIDDEN),
-            Self::Method => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
-            Self::Busy(_) => ("busy", StatusCode::SERVICE_UNAVAILABLE),
+            Self::NoAdminKey => ("no_admin_key", StatusCode::FORBIDDEN),
+            Self::ForgedForm => ("forged", StatusCode::FORBIDDEN),
+            Self::MethodNotAllowed => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
+            Self::TooManyFollowers(_) => ("busy", StatusCode::SERVICE_UNAVAILABLE),
             Self::Store(_) => ("store_failed", StatusCode::SERVICE_UNAVAILABLE),
-            Self::Write(_) => ("bug", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::Serialization(_) => ("bug", StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 
@@ -80,18 +80,18 @@ impl Failure {
 }
 
 /// Returns data as a JSON document.
-pub(crate) fn json_response(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
+pub(crate) fn json_response(data: &impl Serialize) -> Result<Response<ConsoleBody>, ConsoleError> {
     let mut text = serde_json::to_vec(data)?;
     text.push(b'\n');
     Ok(document_response("application/json", text))
 }
 
-/// Returns a document that must not be cached and that pages of other origins cannot use.
+/// Returns a document. It is not cached, and pages of other origins cannot use it.
 pub(crate) fn document_response(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
     body_response(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
-/// Builds a document response whose body may still be arriving.
+/// Returns a document whose body may still be arriving.
 pub(crate) fn body_response(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
     let mut response = Response::new(body);
     let headers = [

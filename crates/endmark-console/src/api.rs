@@ -7,17 +7,20 @@ mod usage;
 
 use http::Response;
 
-use crate::answer::{ConsoleBody, Failure};
-use crate::console::{Console, Visit};
+use crate::answer::{ConsoleBody, ConsoleError};
+use crate::console::{Console, ConsoleRequest};
 
 /// The prefix of all routes.
 pub(crate) const ROUTE_PREFIX: &str = "/endmark/api/";
 
-/// Maximum rows of one page.
-const MAX_ROWS: u32 = 1_000;
+/// Maximum rows of a response.
+const MAX_RESPONSE_ROWS: u32 = 1_000;
 
-/// Answers a request for one of the routes.
-pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+/// Answers a request for one of these routes.
+pub(crate) async fn respond(
+    console: &Console,
+    visit: &ConsoleRequest,
+) -> Result<Response<ConsoleBody>, ConsoleError> {
     let path = visit.head.uri.path();
     let query = visit.head.uri.query();
     let store = &visit.store;
@@ -34,7 +37,7 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
         ("runs", "") => lists::runs(store, query).await,
         ("runs", "events") => events::follow(console, visit).await,
         ("runs", id) => lists::run(store, query, id).await,
-        _ => Err(Failure::NotFound(format!(
+        _ => Err(ConsoleError::NotFound(format!(
             "{path} is not a page of Endmark: below {ROUTE_PREFIX} there are usage, report, requests, recoveries, recoveries/ID, \
              sessions/ID, compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
         ))),

@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use endmark_context::Models;
-use endmark_context::budget::{Rule, Zone};
+use endmark_context::budget::{BudgetRule, Zone};
 use endmark_store::Store;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
 use tokio::sync::Semaphore;
 
 use crate::access::Access;
-use crate::answer::{ConsoleBody, Failure};
+use crate::answer::{ConsoleBody, ConsoleError};
 use crate::api::{self, events};
 use crate::page;
 
 /// The settings of a console.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
-    /// The admin key. If one is set, it is always required.
+    /// The admin key. If it is set, every request must contain it.
     pub admin_key: Option<String>,
-    /// Whether only the owner can reach the listener: requests come from this machine, with local names, and no
-    /// client key is required.
+    /// Whether only the owner can reach the listener: requests come from this machine, use local host names
+    /// and need no client key.
     pub is_local: bool,
     /// An unpredictable value that signs the forms of the pages.
     pub nonce: String,
     /// The table of models and their prices.
     pub models: Arc<Models>,
     /// The configured budgets.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<BudgetRule>,
     /// The time zone of budget windows.
     pub zone: Zone,
     /// Days for which records are kept; 0 means forever.
@@ -40,26 +40,26 @@ pub struct ConsoleSettings {
     pub continuation_tokens: u64,
 }
 
-/// A request with the data needed to answer it.
-pub struct Visit {
+/// A request, with the data that is needed to answer it.
+pub struct ConsoleRequest {
     /// The head of the request.
     pub head: Parts,
     /// The complete body of the request.
     pub body: Bytes,
     /// The store to read.
     pub store: Store,
-    /// Returns whether the gateway is stopping. Event streams then end.
+    /// Whether the gateway is stopping. If it is, event streams end.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Median and 95th percentile of the latency that the gateway adds, in milliseconds. `None` until they are
     /// measured.
-    pub added_ms: Option<(f64, f64)>,
+    pub added_latency_ms: Option<(f64, f64)>,
 }
 
 /// Answers requests for the stored data.
 pub struct Console {
     pub(crate) access: Access,
     pub(crate) models: Arc<Models>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<BudgetRule>,
     pub(crate) zone: Zone,
     pub(crate) keep_days: u64,
     pub(crate) keep_text: bool,
@@ -88,7 +88,7 @@ impl Console {
     }
 
     /// Answers a request for a path below `/endmark/`.
-    pub async fn respond(&self, visit: Visit) -> Response<ConsoleBody> {
+    pub async fn respond(&self, visit: ConsoleRequest) -> Response<ConsoleBody> {
         if !visit.head.uri.path().starts_with(api::ROUTE_PREFIX) {
             return page::respond(self, &visit).await;
         }
@@ -99,9 +99,13 @@ impl Console {
         answered.unwrap_or_else(|failure| failure.to_json_response())
     }
 
-    fn admit(&self, head: &Parts) -> Result<(), Failure> {
+    fn admit(&self, head: &Parts) -> Result<(), ConsoleError> {
         self.access.admit(&head.headers)?;
-        if matches!(head.method, Method::GET | Method::HEAD) { Ok(()) } else { Err(Failure::Method) }
+        if matches!(head.method, Method::GET | Method::HEAD) {
+            Ok(())
+        } else {
+            Err(ConsoleError::MethodNotAllowed)
+        }
     }
 }
 

@@ -14,4 +14,4 @@ mod reading;
 pub mod reports;
 
 pub use answer::ConsoleBody;
-pub use console::{Console, ConsoleSettings, Visit};
+pub use console::{Console, ConsoleRequest, ConsoleSettings};

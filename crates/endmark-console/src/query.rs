@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use endmark_wire::percent_decode;
 
-use crate::answer::Failure;
+use crate::answer::ConsoleError;
 
 /// Decoded query parameters. An empty parameter counts as missing, because forms send empty fields.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Parses the parameters. Rejects unknown ones, because they would silently have no effect.
-    pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Failure> {
+    pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, ConsoleError> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -20,19 +20,19 @@ impl Query {
             let (name, value) = (decoded(name), decoded(value));
             if !known.contains(&name.as_str()) {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Failure::BadRequest(format!(
+                return Err(ConsoleError::BadRequest(format!(
                     "there is no parameter `{name}` here, only: {known}"
                 )));
             }
             if pairs.iter().any(|(other, _)| *other == name) {
-                return Err(Failure::BadRequest(format!("the parameter `{name}` is there twice")));
+                return Err(ConsoleError::BadRequest(format!("the parameter `{name}` occurs twice")));
             }
             pairs.push((name, value));
         }
         Ok(Self(pairs))
     }
 
-    /// Returns the value of a parameter.
+    /// Returns the value of a parameter, or `None` if it is missing or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
@@ -43,21 +43,24 @@ impl Query {
         self.text(name).map(str::to_owned)
     }
 
-    /// Returns a parameter as a number.
-    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
+    /// Returns a parameter as a number. Fails if it is not a valid number.
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ConsoleError> {
         let parsed = |text: &str| {
-            text.parse().map_err(|_| Failure::BadRequest(format!("`{name}` is `{text}`: use a whole number")))
+            text.parse()
+                .map_err(|_| ConsoleError::BadRequest(format!("`{name}` is `{text}`: use a whole number")))
         };
         self.text(name).map(parsed).transpose()
     }
 
     /// Returns the requested number of rows, from 1 to `most`.
-    pub(crate) fn limit(&self, most: u32) -> Result<u32, Failure> {
+    pub(crate) fn limit(&self, most: u32) -> Result<u32, ConsoleError> {
         let limit = self.number::<u32>("limit")?.unwrap_or(most.min(50));
         if (1..=most).contains(&limit) {
             return Ok(limit);
         }
-        Err(Failure::BadRequest(format!("`limit` is {limit}: between 1 and {most} rows can be asked for")))
+        Err(ConsoleError::BadRequest(format!(
+            "`limit` is {limit}: between 1 and {most} rows can be asked for"
+        )))
     }
 }
 
@@ -66,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_decoded_and_invalid_ones_are_refused() {
+    fn parameters_are_decoded_and_invalid_ones_are_rejected() {
         let query = Query::parse(Some("model=a%26b+c&limit=7&task="), &["model", "limit", "task"]).unwrap();
         assert_eq!(query.text("model"), Some("a&b c"));
         assert_eq!((query.text("task"), query.limit(500).unwrap()), (None, 7));

@@ -1,52 +1,52 @@
-//! Queries of the store that JSON routes and pages share, from the parameters of an address.
+//! Queries of the store that the JSON routes and the pages share.
 
 use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{
-    BudgetPlace, FinalStatus, Fleet, FleetRecords, FleetRuns, LogCursor, LogFilter, LogRow, RefusedRequest,
-    RequestFilter, RequestPage, RequestRecords, RequestRow, RunCursor, SharedReader, Store, StoredRun,
-    UsageRow,
+    BudgetPosition, FinalStatus, Fleet, FleetRecords, FleetRuns, LogFilter, RecoveryCursor, RecoveryRow,
+    RefusedRequest, RequestFilter, RequestPage, RequestRecords, RequestRow, RunCursor, SharedReader, Store,
+    StoredRun, UsageRow,
 };
 use endmark_wire::percent_decode;
 
-use crate::answer::Failure;
+use crate::answer::ConsoleError;
 use crate::console::Console;
 use crate::query::Query;
-use crate::reports::cuts::FoundCuts;
+use crate::reports::cuts::CutData;
 use crate::reports::span::{self, MomentError};
 use crate::reports::usage::{ALL_TIME, UsageKey, UsageReport};
 use crate::reports::{budgets, compactions, session};
 
-/// The parameters of each.
-pub(crate) const USAGE: [&str; 3] = ["by", "since", "until"];
-/// See above.
-pub(crate) const RECOVERIES: [&str; 8] =
+/// Query parameters of usage reports.
+pub(crate) const USAGE_PARAMETERS: [&str; 3] = ["by", "since", "until"];
+/// Query parameters of the list of recoveries.
+pub(crate) const RECOVERY_PARAMETERS: [&str; 8] =
     ["status", "model", "provider", "cut_kind", "task", "request", "before", "limit"];
-/// See above.
-pub(crate) const REQUESTS: [&str; 8] =
+/// Query parameters of the list of requests.
+pub(crate) const REQUEST_PARAMETERS: [&str; 8] =
     ["outcome", "model", "upstream", "key", "session", "since", "before", "limit"];
-/// See above.
-pub(crate) const COMPACTIONS: [&str; 2] = ["before", "limit"];
-/// See above.
-pub(crate) const BUDGETS: [&str; 2] = ["after", "limit"];
-/// See above.
-pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
+/// Query parameters of the list of compactions.
+pub(crate) const COMPACTION_PARAMETERS: [&str; 2] = ["before", "limit"];
+/// Query parameters of the list of budgets.
+pub(crate) const BUDGET_PARAMETERS: [&str; 2] = ["after", "limit"];
+/// Query parameters of the list of runs.
+pub(crate) const RUN_PARAMETERS: [&str; 2] = ["before", "limit"];
 
-/// Events of a run that are shown, as `endmark runs show` does.
+/// Maximum number of shown events of a run, as in `endmark runs show`.
 const MAX_EVENTS: u32 = 10_000;
 
-/// Separates the parts of a budget's key. Only the subject, which is last, can contain it.
+/// Separates the parts of a budget's key. Only the subject, which is the last part, can contain it.
 const KEY_SEPARATOR: char = '~';
 
-/// Error of a `before` that no page returned.
-const NOT_A_PLACE: &str = "`before` is not the `next` of another page";
+/// Error message if no page returned the value of `before`.
+const INVALID_BEFORE_MESSAGE: &str = "`before` is not the `next` of another page";
 
-/// Rows of a list, and the key after which it continues, if it does.
-pub(crate) type Page<T> = (Vec<T>, Option<String>);
+/// Rows of a list, and the key at which the next page continues, if there is a next page.
+pub(crate) type RowsAndNext<T> = (Vec<T>, Option<String>);
 
-/// Removes the row beyond the limit, which only shows that there is a next page.
-fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
+/// Removes the row beyond the limit, which only proves that there is a next page.
+fn take_page<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> RowsAndNext<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = rows.len() > limit;
     rows.truncate(limit);
@@ -54,19 +54,19 @@ fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
     (rows, next)
 }
 
-/// Sums of calls.
+/// Reads the sums of calls.
 pub(crate) async fn load_usage(
     console: &Console,
     store: &Store,
     query: &Query,
-) -> Result<(UsageReport, UsageKey), Failure> {
+) -> Result<(UsageReport, UsageKey), ConsoleError> {
     let by = parse_key(query.text("by"))?;
     let moment = |name: &str, ever: &str| match query.text(name) {
         Some(typed) => span::moment(typed),
         None => Ok(ever.to_owned()),
     };
     let bad = |error: MomentError| {
-        Failure::BadRequest(format!(
+        ConsoleError::BadRequest(format!(
             "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w after it, as in `7d`"
         ))
     };
@@ -74,62 +74,68 @@ pub(crate) async fn load_usage(
         (moment("since", ALL_TIME.0).map_err(bad)?, moment("until", ALL_TIME.1).map_err(bad)?);
     let of_all = store.shared_sums(by.dimension(), &since, &until).await;
     if let Ok(Some(sums)) = &of_all {
-        return Ok((UsageReport::of_all(sums, by, &console.models), by));
+        return Ok((UsageReport::from_all_gateways(sums, by, &console.models), by));
     }
     let models = Arc::clone(&console.models);
     let report = store.read(move |reader| UsageReport::read(reader, by, &since, &until, &models)).await?;
     Ok((UsageReport { this_gateway_alone: of_all.is_err(), ..report }, by))
 }
 
-fn parse_key(typed: Option<&str>) -> Result<UsageKey, Failure> {
+fn parse_key(typed: Option<&str>) -> Result<UsageKey, ConsoleError> {
     let Some(typed) = typed else { return Ok(UsageKey::Model) };
     let known = UsageKey::ALL.into_iter().find(|key| key.name() == typed);
     known.ok_or_else(|| {
         let names = UsageKey::ALL.map(UsageKey::name).join(", ");
-        Failure::BadRequest(format!("`by` is `{typed}`: it can be one of {names}"))
+        ConsoleError::BadRequest(format!("`by` is `{typed}`: it can be one of {names}"))
     })
 }
 
-/// The report of the ledger about a span of time.
-pub(crate) async fn load_report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
+/// Reads the ledger's report about a span of time.
+pub(crate) async fn load_report(
+    console: &Console,
+    store: &Store,
+    since: &str,
+) -> Result<CutData, ConsoleError> {
     let seconds = parse_span(since)?;
     let models = Arc::clone(&console.models);
     let of_all = async |reader: SharedReader| {
         let report = reader.report(&span::moment_before(seconds), ALL_TIME.1).await?;
-        Ok(FoundCuts::of_all(&report, &console.models))
+        Ok(CutData::of_all(&report, &console.models))
     };
     let fleet = Fleet::of(store);
-    let read = fleet.read(of_all, move |reader| FoundCuts::read(reader, seconds, &models));
+    let read = fleet.read(of_all, move |reader| CutData::read(reader, seconds, &models));
     let FleetRecords { mut records, failure } = read.await?;
     records.this_gateway_alone = failure.is_some();
     Ok(records)
 }
 
-fn parse_span(span: &str) -> Result<u64, Failure> {
+fn parse_span(span: &str) -> Result<u64, ConsoleError> {
     span::seconds(span).ok_or_else(|| {
-        Failure::BadRequest(format!(
+        ConsoleError::BadRequest(format!(
             "`{span}` is not a span of time: write a number and m, h, d or w, as in `7d`"
         ))
     })
 }
 
-/// Recoveries of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
+/// Reads recoveries of all gateways, newest first. Also returns whether they are from this gateway alone,
+/// because the database fails.
 pub(crate) async fn load_recoveries(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<(Page<LogRow>, bool), Failure> {
-    let filter = filter(query)?;
+) -> Result<(RowsAndNext<RecoveryRow>, bool), ConsoleError> {
+    let filter = parse_recovery_filter(query)?;
     let own = filter.clone();
     let of_all = async |reader: SharedReader| reader.recent(limit + 1, &filter).await;
     let fleet = Fleet::of(store);
     let read = fleet.read(of_all, move |reader| reader.recent(limit + 1, &own));
     let FleetRecords { records, failure } = read.await?;
-    Ok((cut(records, limit, recovery_place), failure.is_some()))
+    Ok((take_page(records, limit, recovery_position), failure.is_some()))
 }
 
-/// Returns the place of a row in the list: its number, with the time and the instance if it is of another gateway.
-fn recovery_place(row: &LogRow) -> String {
+/// Returns the position of a row in the list: its number, and for a row of another gateway also its time and
+/// instance.
+fn recovery_position(row: &RecoveryRow) -> String {
     match &row.other_gateway {
         Some(other) => [&row.timestamp, &other.instance, &row.id.to_string()]
             .map(String::as_str)
@@ -138,24 +144,24 @@ fn recovery_place(row: &LogRow) -> String {
     }
 }
 
-fn recovery_cursor(typed: &str) -> Result<LogCursor, Failure> {
+fn recovery_cursor(typed: &str) -> Result<RecoveryCursor, ConsoleError> {
     let mut parts = typed.split(KEY_SEPARATOR);
     let cursor = match (parts.next(), parts.next(), parts.next()) {
-        (Some(id), None, None) => id.parse().ok().map(LogCursor::Row),
-        (Some(at), Some(instance), Some(id)) => id.parse().ok().map(|id| LogCursor::Finished {
+        (Some(id), None, None) => id.parse().ok().map(RecoveryCursor::Row),
+        (Some(at), Some(instance), Some(id)) => id.parse().ok().map(|id| RecoveryCursor::Finished {
             at: at.to_owned(),
             instance: instance.to_owned(),
             id,
         }),
         _ => None,
     };
-    cursor.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
+    cursor.ok_or_else(|| ConsoleError::BadRequest(INVALID_BEFORE_MESSAGE.to_owned()))
 }
 
-fn filter(query: &Query) -> Result<LogFilter, Failure> {
+fn parse_recovery_filter(query: &Query) -> Result<LogFilter, ConsoleError> {
     let status = |typed: &str| {
         FinalStatus::parse(&typed.to_uppercase()).ok_or_else(|| {
-            Failure::BadRequest(format!("`status` is `{typed}`: it can be resolved or exhausted"))
+            ConsoleError::BadRequest(format!("`status` is `{typed}`: it can be resolved or exhausted"))
         })
     };
     Ok(LogFilter {
@@ -169,9 +175,9 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes by which requests can be filtered. `look` selects requests that need attention. `any-cut` selects
-/// requests whose reply was cut.
-pub(crate) const OUTCOMES: [&str; 13] = [
+/// The outcomes that the filter of requests accepts. `look` selects requests that need attention, and
+/// `any-cut` selects requests whose reply was cut.
+pub(crate) const FILTER_OUTCOMES: [&str; 13] = [
     "look",
     "any-cut",
     "whole",
@@ -181,39 +187,39 @@ pub(crate) const OUTCOMES: [&str; 13] = [
     "cut",
     "exhausted",
     "failed",
-    REFUSED,
+    REFUSED_OUTCOME,
     "cancelled",
     "interrupted",
     "unread",
 ];
 
 /// The outcome of requests that the gateway refused. They are not in the store, because no upstream was called.
-pub(crate) const REFUSED: &str = "refused";
+pub(crate) const REFUSED_OUTCOME: &str = "refused";
 
-/// Requests of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
-/// Refused requests are of this gateway alone.
+/// Reads requests of all gateways, newest first. Also returns whether they are from this gateway alone,
+/// because the database fails. Refused requests are always from this gateway alone.
 pub(crate) async fn load_requests(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<(RequestPage, bool), Failure> {
+) -> Result<(RequestPage, bool), ConsoleError> {
     let mut filter = parse_request_filter(query)?;
     filter.since = query.text("since").map(parse_span).transpose()?.map(span::moment_before);
     let (mut page, mut is_alone) = (RequestPage::default(), false);
-    if filter.outcome.as_deref() != Some(REFUSED) {
+    if filter.outcome.as_deref() != Some(REFUSED_OUTCOME) {
         let own = filter.clone();
         let of_all = async |reader: SharedReader| reader.requests(&filter, limit).await;
         let fleet = Fleet::of(store);
         let read = fleet.read(of_all, move |reader| reader.requests(&own, limit)).await?;
         (page, is_alone) = (read.records, read.failure.is_some());
     }
-    if filter.outcome.as_deref().is_none_or(|outcome| outcome == REFUSED) {
+    if filter.outcome.as_deref().is_none_or(|outcome| outcome == REFUSED_OUTCOME) {
         add_refused(&mut page, store.refusals(), &filter, limit);
     }
     Ok((page, is_alone))
 }
 
-/// Adds the refused requests of a page, in order of time.
+/// Inserts refused requests into a page in the order of their times.
 fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &RequestFilter, limit: u32) {
     let key = |row: &RequestRow| (row.started_at().to_owned(), row.request_id().to_owned());
     let refused = refused.into_iter().map(RequestRow::from_refusal).filter(|row| {
@@ -228,7 +234,8 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
             && filter.since.as_ref().is_none_or(|since| key.0 >= *since)
             && filter.before.as_ref().is_none_or(|before| key < *before)
             && page.next.as_ref().is_none_or(|next| key > *next)
-            // A budget may refuse a call after earlier calls of the same request.
+            // A budget may refuse a call after earlier calls of the same request, which is then already on
+            // the page.
             && !page.rows.iter().any(|other| other.request_id() == row.request_id())
     });
     let refused: Vec<RequestRow> = refused.collect();
@@ -240,16 +247,16 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
     }
 }
 
-fn parse_request_filter(query: &Query) -> Result<RequestFilter, Failure> {
+fn parse_request_filter(query: &Query) -> Result<RequestFilter, ConsoleError> {
     let outcome = query.owned_text("outcome");
-    if let Some(unknown) = outcome.as_deref().filter(|outcome| !OUTCOMES.contains(outcome)) {
-        let known = OUTCOMES.join(", ");
-        return Err(Failure::BadRequest(format!("`outcome` is `{unknown}`: it can be one of {known}")));
+    if let Some(unknown) = outcome.as_deref().filter(|outcome| !FILTER_OUTCOMES.contains(outcome)) {
+        let known = FILTER_OUTCOMES.join(", ");
+        return Err(ConsoleError::BadRequest(format!("`outcome` is `{unknown}`: it can be one of {known}")));
     }
     let before = query.text("before").map(|typed| {
         let parts = typed.split_once(KEY_SEPARATOR);
         let parts = parts.map(|(at, id)| (at.to_owned(), id.to_owned()));
-        parts.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
+        parts.ok_or_else(|| ConsoleError::BadRequest(INVALID_BEFORE_MESSAGE.to_owned()))
     });
     Ok(RequestFilter {
         outcome,
@@ -262,44 +269,45 @@ fn parse_request_filter(query: &Query) -> Result<RequestFilter, Failure> {
     })
 }
 
-/// Returns the `before` of the next page of requests.
+/// Returns the `before` of the next page of requests, if there is one.
 pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
     page.next.as_ref().map(|(at, id)| format!("{at}{KEY_SEPARATOR}{id}"))
 }
 
-/// Returns everything about a recovery by its number, or a request by its id.
-pub(crate) async fn load_recovery(store: &Store, id: &str) -> Result<RequestRecords, Failure> {
+/// Reads everything about a recovery by its number, or about a request by its id.
+pub(crate) async fn load_recovery(store: &Store, id: &str) -> Result<RequestRecords, ConsoleError> {
     let id = percent_decode(id);
     let found = Fleet::of(store).request(&id).await?;
     if found.recovery.is_none() && found.request.is_none() {
-        return Err(Failure::NotFound(format!("no recovery or request `{id}` is recorded")));
+        return Err(ConsoleError::NotFound(format!("no recovery or request `{id}` is recorded")));
     }
     Ok(found)
 }
 
-/// Compactions, the newest first.
+/// Reads compactions, newest first.
 pub(crate) async fn load_compactions(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<Page<compactions::CompactionEntry>, Failure> {
+) -> Result<RowsAndNext<compactions::CompactionEntry>, ConsoleError> {
     let before = query.number("before")?;
     let rows = store.read(move |reader| reader.compactions(before, limit + 1)).await?;
-    let (rows, next) = cut(rows, limit, |row| row.id.to_string());
+    let (rows, next) = take_page(rows, limit, |row| row.id.to_string());
     Ok((rows.into_iter().map(compactions::CompactionEntry::from).collect(), next))
 }
 
-/// Returns everything about a session, and its newest calls, at most `calls`, newest first. Its usage and its calls are those
-/// of all gateways.
+/// Reads everything about a session, and at most `calls` of its newest calls, newest first. Usage and calls
+/// are those of all gateways.
 pub(crate) async fn load_session(
     console: &Console,
     store: &Store,
     id: &str,
     calls: u32,
-) -> Result<(session::SessionReport, Vec<UsageRow>), Failure> {
+) -> Result<(session::SessionReport, Vec<UsageRow>), ConsoleError> {
     let (id, models) = (percent_decode(id), Arc::clone(&console.models));
     let of_all = async |reader: SharedReader| {
-        let usage = UsageReport::of_all(&reader.session_sums(&id).await?, UsageKey::Model, &models);
+        let usage =
+            UsageReport::from_all_gateways(&reader.session_sums(&id).await?, UsageKey::Model, &models);
         Ok(Some((usage, reader.session_calls(&id, calls).await?)))
     };
     let FleetRecords { records, failure } = Fleet::of(store).read(of_all, |_| Ok(None)).await?;
@@ -311,68 +319,72 @@ pub(crate) async fn load_session(
     });
     let (found, newest) = read.await?;
     let mut found =
-        found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))?;
+        found.ok_or_else(|| ConsoleError::NotFound(format!("nothing is recorded of a session `{id}`")))?;
     found.usage.this_gateway_alone = failure.is_some();
     if store.location().postgres().is_some() {
-        found.of_this_gateway = &session::OF_THIS_GATEWAY;
+        found.of_this_gateway = &session::LISTS_OF_THIS_GATEWAY;
     }
     Ok((found, newest))
 }
 
-/// Budgets by window, the newest first.
+/// Reads budgets, newest windows first.
 pub(crate) async fn load_budgets(
     console: &Console,
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<Page<budgets::BudgetEntry>, Failure> {
+) -> Result<RowsAndNext<budgets::BudgetEntry>, ConsoleError> {
     let after = query.text("after").map(parse_place).transpose()?;
     let read =
         store.read(move |reader| Ok((reader.budgets_after(after.as_ref(), limit + 1)?, reader.keys()?)));
     let (rows, keys) = read.await?;
-    let (rows, next) = cut(rows, limit, |row| place_text(&BudgetPlace::new(row)));
+    let (rows, next) = take_page(rows, limit, |row| place_text(&BudgetPosition::new(row)));
     Ok((rows.iter().map(|row| budgets::BudgetEntry::new(row, &console.rules, &keys)).collect(), next))
 }
 
-fn parse_place(typed: &str) -> Result<BudgetPlace, Failure> {
+fn parse_place(typed: &str) -> Result<BudgetPosition, ConsoleError> {
     let mut parts = typed.splitn(4, KEY_SEPARATOR).map(str::to_owned);
     let mut part = || parts.next();
     let place = (|| {
         let (window, scope, unit) = (part()?, part()?, part()?);
-        Some(BudgetPlace { window, scope, unit, subject: part()? })
+        Some(BudgetPosition { window, scope, unit, subject: part()? })
     })();
-    place.ok_or_else(|| Failure::BadRequest("`after` is not the `next` of a page".to_owned()))
+    place.ok_or_else(|| ConsoleError::BadRequest("`after` is not the `next` of a page".to_owned()))
 }
 
-fn place_text(place: &BudgetPlace) -> String {
+fn place_text(place: &BudgetPosition) -> String {
     [&place.window, &place.scope, &place.unit, &place.subject]
         .map(String::as_str)
         .join(&KEY_SEPARATOR.to_string())
 }
 
-/// Runs of all machines, the newest first, and whether they are of this machine alone since the database fails.
+/// Reads runs of all machines, newest first. Also returns whether they are from this machine alone, because
+/// the database fails.
 pub(crate) async fn load_runs(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<(Page<AgentRun>, bool), Failure> {
+) -> Result<(RowsAndNext<AgentRun>, bool), ConsoleError> {
     let before = query.text("before").map(|typed| {
         let parts = typed.split_once(KEY_SEPARATOR);
         let cursor = parts.map(|(at, id)| RunCursor { started_at: at.to_owned(), id: id.to_owned() });
-        cursor.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
+        cursor.ok_or_else(|| ConsoleError::BadRequest(INVALID_BEFORE_MESSAGE.to_owned()))
     });
     let FleetRuns { runs, failure } = Fleet::of(store).runs(before.transpose()?, limit + 1).await?;
     let place = |run: &StoredRun| format!("{}{KEY_SEPARATOR}{}", run.started_at, run.run.id);
-    let (runs, next) = cut(runs, limit, place);
+    let (runs, next) = take_page(runs, limit, place);
     Ok(((runs.into_iter().map(AgentRun::from).collect(), next), failure.is_some()))
 }
 
-/// Returns a run by its id or a prefix of it, with its events.
-pub(crate) async fn run(store: &Store, id: &str) -> Result<(AgentRun, Vec<RunEventReport>), Failure> {
+/// Reads a run by its id or a prefix of it, with its events.
+pub(crate) async fn load_run(
+    store: &Store,
+    id: &str,
+) -> Result<(AgentRun, Vec<RunEventReport>), ConsoleError> {
     let id = percent_decode(id);
     let Some((run, events)) = Fleet::of(store).run(&id, MAX_EVENTS).await? else {
         let message = format!("no run `{id}` is recorded, or more than one begins with that");
-        return Err(Failure::NotFound(message));
+        return Err(ConsoleError::NotFound(message));
     };
     Ok((run.into(), events.into_iter().map(RunEventReport::from).collect()))
 }
@@ -383,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_budget_link_round_trips() {
-        let budget = BudgetPlace {
+        let budget = BudgetPosition {
             window: "2026-11-24".to_owned(),
             scope: "model".to_owned(),
             unit: "tokens".to_owned(),
@@ -395,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_page_links_to_the_next_page() {
-        assert_eq!(cut(vec![9, 8, 7], 2, i32::to_string), (vec![9, 8], Some("8".to_owned())));
-        assert_eq!(cut(vec![9, 8], 2, i32::to_string), (vec![9, 8], None));
+        assert_eq!(take_page(vec![9, 8, 7], 2, i32::to_string), (vec![9, 8], Some("8".to_owned())));
+        assert_eq!(take_page(vec![9, 8], 2, i32::to_string), (vec![9, 8], None));
     }
 }

@@ -16,7 +16,7 @@ pub use not_asked::NotAsked;
 use endmark_store::with_zone;
 use serde::Serializer;
 
-/// Serialises a time of the store with its time zone.
-fn zoned<S: Serializer>(moment: &impl AsRef<str>, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serialises a time of the store as RFC 3339 with its time zone.
+fn serialize_with_zone<S: Serializer>(moment: &impl AsRef<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&with_zone(moment.as_ref()))
 }

@@ -1,7 +1,8 @@
-//! Budgets (CX-7): their windows, and how much calls hold and cost.
+//! Budgets for calls (CX-7): their calendar windows, and the amounts that calls hold and cost.
 //!
-//! This module reads no clock and uses no store. Before a call, its highest possible cost is held. After the call, its
-//! actual cost replaces the hold. Holds count as spent, so that concurrent calls cannot exceed a budget.
+//! This module reads no clock and uses no store. Before a call, the budget holds (reserves) the highest
+//! possible cost of the call. After the call, the actual cost replaces the hold. Holds count as spent, so
+//! concurrent calls cannot exceed a budget.
 
 mod account;
 mod lease;
@@ -11,15 +12,16 @@ pub mod sim;
 mod window;
 
 pub use account::{Account, Level};
-pub use lease::{Lease, Standing};
-pub use rate::{RateLeft, RateLimits, oldest_kept_window, rate_period, rate_retry_seconds};
+pub use lease::{Lease, StoredBudget};
+pub use rate::{RateLimits, RemainingRate, oldest_kept_window, rate_period, rate_retry_seconds};
 pub use share::{Demands, Pool, Share, ShareReport, TENURE_MS, Tenure, WantedShare, pace};
 pub use window::{Period, Zone, ZoneError};
 
-/// Most output tokens of a session's closing call.
+/// Maximum output tokens of the closing call, which is the last call of a session before its budget is used
+/// up.
 pub const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
 
-/// The group of calls whose spending is counted together.
+/// The group of calls that a budget counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// One session.
@@ -30,7 +32,7 @@ pub enum Scope {
     Model,
     /// All calls.
     All,
-    /// The rate limits of one key, by its hash. They are not spending, and have no warnings.
+    /// The rate limits of one key, by its hash. They do not count as spending, and they cause no warnings.
     Rate,
 }
 
@@ -38,7 +40,7 @@ impl Scope {
     /// All scopes.
     pub const ALL: [Self; 5] = [Self::Session, Self::Key, Self::Model, Self::All, Self::Rate];
 
-    /// The name in the table and in responses.
+    /// Returns the scope's name in the database table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -59,7 +61,7 @@ pub enum Unit {
     NanoUsd,
     /// Requests.
     Requests,
-    /// Requests in progress: each is held during the request, and costs nothing.
+    /// Requests in progress. Each one holds 1 until it ends, and costs nothing.
     Parallel,
 }
 
@@ -67,7 +69,7 @@ impl Unit {
     /// All units.
     pub const ALL: [Self; 4] = [Self::Tokens, Self::NanoUsd, Self::Requests, Self::Parallel];
 
-    /// The name in the table and in responses.
+    /// Returns the unit's name in the database table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
@@ -77,7 +79,7 @@ impl Unit {
         }
     }
 
-    /// Returns the unit with a name from the table. Any other name means tokens.
+    /// Returns the unit with a name from the table. Returns [`Unit::Tokens`] for any other name.
     ///
     /// ```
     /// use endmark_context::budget::Unit;
@@ -87,7 +89,7 @@ impl Unit {
         Self::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or(Self::Tokens)
     }
 
-    /// Formats an amount for people.
+    /// Formats an amount with its unit for display, such as `500 tokens` or `$2.50`.
     pub fn format(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
@@ -98,10 +100,10 @@ impl Unit {
     }
 }
 
-/// A configured budget.
+/// A budget from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
-    /// The group of calls that it limits.
+pub struct BudgetRule {
+    /// The calls that it limits.
     pub scope: Scope,
     /// Unit of the limit.
     pub unit: Unit,

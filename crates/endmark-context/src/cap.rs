@@ -1,6 +1,6 @@
-//! Caps the output of tools, and reports omitted parts (CX-5).
+//! Caps the output of tools, and reports the omitted parts (CX-5).
 //!
-//! [`cap`] caps a value in memory, and [`Capper`] a value that arrives in chunks. Both give the same result.
+//! [`cap`] caps a value in memory. [`Capper`] caps a value that arrives in chunks. Both give the same result.
 
 mod capper;
 mod document;
@@ -20,27 +20,27 @@ mod utf16;
 
 use endmark_envelope::{FieldPath, Warning};
 
-pub(crate) use format::binary;
-pub(crate) use json::decode as decoded_json_string;
+pub(crate) use format::binary_format_name;
+pub(crate) use json::decode_json_string as decoded_json_string;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
 pub use format::{FORMATS, Format, RequestedFormat};
 pub use limits::{
-    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LimitError, Limits, MIN_LIMIT, READ_TOOL,
-    ReadMethod, Unit,
+    DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LimitError, Limits, MIN_LIMIT, READ_TOOL, ReadMethod,
+    TokenCounter, Unit,
 };
 
-/// A value within its limits.
+/// A capped value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capped {
+pub struct CappedValue {
     /// The unchanged value, or the value with markers for omitted parts.
     pub text: String,
     /// The detected or declared format.
     pub format: Format,
-    /// Whether anything is omitted or not shown.
+    /// Whether anything is omitted, or is not shown because it is binary.
     pub is_cut: bool,
-    /// A warning for each incomplete value (EN-2), and notices.
+    /// A warning for each incomplete value (EN-2), followed by notices.
     pub warnings: Vec<Warning>,
     /// The lists and tables that lost items, and the objects that lost members.
     pub lists: Vec<ShortenedList>,
@@ -49,20 +49,20 @@ pub struct Capped {
 /// A list, a table or an object that lost items, rows or members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShortenedList {
-    /// Its path in the original, below the path of the value.
+    /// Path of the list in the original value, relative to the path of that value.
     pub path: FieldPath,
     /// Number of items kept.
     pub kept: u64,
-    /// Number of items in the original.
+    /// Number of all items in the original.
     pub of: u64,
 }
 
-impl Capped {
-    /// Removes the handle everywhere, because the full value could not be stored.
+impl CappedValue {
+    /// Removes the handle from the text and the warnings. Used if the full value could not be stored.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {
         for way in ReadMethod::ALL {
-            self.text = self.text.replace(&marker::way_to_read(handle, way), "");
+            self.text = self.text.replace(&marker::read_hint(handle, way), "");
         }
         self.text = self.text.replace(&format!("\"{handle}\""), "null");
         self.warnings.iter_mut().for_each(|warning| warning.handle = None);
@@ -70,13 +70,13 @@ impl Capped {
     }
 }
 
-/// The error of a value that cannot be capped.
+/// Error of [`cap`] and [`Capper`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapError {
-    /// The limits leave no room.
+    /// The limits are too small for a marker.
     #[error(transparent)]
     Limits(#[from] LimitError),
-    /// The value was declared as text, but is not UTF-8.
+    /// The value was requested as text, but is not UTF-8.
     #[error("the value is not UTF-8: byte {at} is invalid")]
     NotUtf8 {
         /// Position of the invalid byte, from 0.
@@ -98,7 +98,11 @@ pub enum CapError {
 /// assert_eq!(capped.warnings[0].message, "10,500 of 11,000 items are left out");
 /// # Ok::<(), endmark_context::cap::CapError>(())
 /// ```
-pub fn cap(value: &[u8], requested_format: RequestedFormat, limits: &Limits) -> Result<Capped, CapError> {
+pub fn cap(
+    value: &[u8],
+    requested_format: RequestedFormat,
+    limits: &Limits,
+) -> Result<CappedValue, CapError> {
     let mut capper = Capper::new(requested_format, limits.clone())?;
     capper.push(value)?;
     capper.finish()

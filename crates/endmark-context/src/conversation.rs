@@ -1,7 +1,7 @@
-//! A conversation as data, independent of its format (CX-3): turns, their parts, and edits by turn.
+//! A conversation as data, independent of its wire format (CX-3): turns, their parts, and edits by turn.
 //!
-//! The reader of each format builds a [`Conversation`]. Spans locate each part in the request body. An [`Edit`] names
-//! turns and parts by position, so it does not depend on the body.
+//! The reader of each format builds a [`Conversation`]. Spans locate each part in the request body. An
+//! [`Edit`] refers to turns and parts by index, so it does not depend on the body.
 
 mod edit;
 mod pairs;
@@ -9,27 +9,28 @@ mod pairs;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub use edit::{Changes, Edit, EditError, Message, NewResult};
-pub use pairs::{Pairs, Place};
+pub use edit::{ConversationChanges, Edit, EditError, InsertedMessage, NewResult};
+pub use pairs::{CallPairs, PartPosition};
 
-/// The turns of a conversation, in order.
+/// A conversation: its turns, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation<'a> {
     /// The turns.
     pub turns: Vec<Turn<'a>>,
     /// The provider's requirements for the order of turns.
-    pub order: Order,
+    pub order: TurnOrder,
 }
 
-/// A provider's requirements for the order of turns. Without requirements, only ids pair calls and results.
+/// A provider's requirements for the order of turns. The default has no requirements: only ids connect calls
+/// and results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Order {
-    /// The results of a turn's calls must follow the turn directly.
-    pub results_behind_calls: bool,
-    /// Which turns contain the results.
+pub struct TurnOrder {
+    /// Whether the results of a turn's calls must directly follow the turn.
+    pub results_follow_calls: bool,
+    /// How results are distributed over turns.
     pub turns_of_results: ResultTurns,
-    /// The first turn after the system turns must be a user turn.
-    pub user_first: bool,
+    /// Whether the first turn after the system turns must be a user turn.
+    pub begins_with_user: bool,
 }
 
 /// How the results of a turn's calls are distributed over turns.
@@ -37,10 +38,10 @@ pub struct Order {
 pub enum ResultTurns {
     /// Each result is a separate turn.
     OnePerResult,
-    /// A turn may hold several results, and other parts.
+    /// A turn may contain several results, and also other parts.
     #[default]
     Shared,
-    /// One turn holds all results, and nothing else.
+    /// One turn contains all results and nothing else.
     SingleTurn,
 }
 
@@ -49,7 +50,7 @@ pub enum ResultTurns {
 pub struct Turn<'a> {
     /// The author of the turn.
     pub role: Role,
-    /// The bytes of the turn in the body. Empty for an inserted turn.
+    /// Byte range of the turn in the request body. Empty for an inserted turn.
     pub span: Range<usize>,
     /// The parts of the turn.
     pub parts: Vec<Part<'a>>,
@@ -58,9 +59,9 @@ pub struct Turn<'a> {
 /// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The operator of the agent: system and developer messages.
+    /// The operator of the agent, who writes system and developer messages.
     System,
-    /// The user, or an agent in this role. In some formats also tool results.
+    /// The user, or an agent with this role. In some formats, user turns also contain tool results.
     User,
     /// The model.
     Assistant,
@@ -73,7 +74,8 @@ pub enum Role {
 /// A part of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The bytes of the part in the body, separate from those of other parts. Empty for an inserted part.
+    /// Byte range of the part in the request body. Ranges of parts do not overlap. Empty for an inserted
+    /// part.
     pub span: Range<usize>,
     /// The content of the part.
     pub content: Content<'a>,
@@ -84,15 +86,16 @@ pub struct Part<'a> {
 pub enum Content<'a> {
     /// Text for people or the model.
     Text(Cow<'a, str>),
-    /// A call of one of the client's tools.
+    /// A call of a tool that the client executes.
     Call(Call<'a>),
-    /// The result of such a call.
+    /// The result of a tool call.
     Result(ToolResult<'a>),
     /// The model's reasoning.
     Reasoning {
         /// Its readable text.
         text: Cow<'a, str>,
-        /// Whether it is signed or encrypted. Then it can only be kept unchanged or dropped as a whole.
+        /// Whether it is signed or encrypted. Sealed reasoning can only be kept unchanged or dropped
+        /// completely.
         sealed: bool,
     },
     /// An image, an audio recording or a file.
@@ -101,17 +104,17 @@ pub enum Content<'a> {
     Server {
         /// The provider's name for it.
         kind: Cow<'a, str>,
-        /// The id of the item that it belongs to, such as the approval of a call.
+        /// The id of the item that this item belongs to, such as the call that an approval refers to.
         follows: Option<Cow<'a, str>>,
     },
-    /// A reference by id to an item that the provider stored: a call, reasoning or a message.
+    /// A reference by id to an item that the provider stored, such as a call, reasoning or a message.
     Reference {
         /// The item's id.
         id: Cow<'a, str>,
     },
-    /// An unknown kind.
+    /// A part of an unknown kind.
     Unknown {
-        /// The name of the kind. Empty if it has none.
+        /// The kind's name. Empty if it has no name.
         kind: Cow<'a, str>,
     },
 }
@@ -119,39 +122,39 @@ pub enum Content<'a> {
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// The call's id. Some formats have none.
+    /// The call's id. `None` in formats without ids.
     pub id: Option<Cow<'a, str>>,
     /// The tool's name.
     pub name: Cow<'a, str>,
-    /// The arguments: JSON, unless the model wrote something else.
+    /// The arguments. They are JSON unless the model wrote something else.
     pub arguments: Cow<'a, str>,
-    /// Whether a text result can answer it.
+    /// Whether a text can be the result of the call.
     pub can_be_answered: bool,
 }
 
 /// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolResult<'a> {
-    /// The id of its call. Some formats have none.
+    /// The id of the call. `None` in formats without ids.
     pub call_id: Option<Cow<'a, str>>,
-    /// The tool's name, if the result contains it.
+    /// The tool's name. `None` if the result does not contain it.
     pub name: Option<Cow<'a, str>>,
-    /// The result as text, or as JSON if it is an object.
+    /// The text of the result, or its JSON if it is an object.
     pub text: Cow<'a, str>,
     /// Whether the result is marked as a failure of the call.
     pub is_error: bool,
     /// Images and files in the result.
     pub media: Vec<Media<'a>>,
-    /// Whether the text cannot be replaced, because the format has no field for another text.
+    /// Whether the text cannot be replaced, because the format has no field for a replacement.
     pub is_fixed: bool,
 }
 
 /// An image, an audio recording or a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Media<'a> {
-    /// The media type, or else the format's name for the kind.
+    /// The media type. If it is unknown, the format's name for the kind of media.
     pub kind: Cow<'a, str>,
-    /// The readable name or address, if there is one.
+    /// The readable name or the address. `None` if there is neither.
     pub name: Option<Cow<'a, str>>,
 }
 
@@ -161,7 +164,7 @@ impl<'a> Turn<'a> {
         self.role == Role::User && self.parts.iter().any(|part| part.result().is_none())
     }
 
-    /// Returns the turn's texts, without reasoning and results.
+    /// Returns the texts of the turn, without reasoning and tool results.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match &part.content {
             Content::Text(text) => Some(text.as_ref()),
@@ -169,19 +172,19 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Returns the turn's calls.
+    /// Returns the calls of the turn, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
         self.parts.iter().filter_map(Part::call)
     }
 }
 
 impl<'a> Part<'a> {
-    /// Returns the call, if the part is one.
+    /// Returns the call. `None` if the part is not a call.
     pub fn call(&self) -> Option<&Call<'a>> {
         if let Content::Call(call) = &self.content { Some(call) } else { None }
     }
 
-    /// Returns the result, if the part is one.
+    /// Returns the result. `None` if the part is not a result.
     pub fn result(&self) -> Option<&ToolResult<'a>> {
         if let Content::Result(result) = &self.content { Some(result) } else { None }
     }

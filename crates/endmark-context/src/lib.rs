@@ -13,10 +13,10 @@ pub mod read;
 mod tokens;
 
 pub use meter::{AdmittedCall, AfterCall, BeforeCall, CallCost, Meter, NotAdmitted, SessionUsage};
-pub use models::{Model, Models, ModelsError, Source};
+pub use models::{Model, Models, ModelsError, SourcePackage};
 pub use moment::{Day, Moment};
 pub use price::{
-    ADVISED_TIER, Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, dollars_for_people,
+    ADVISED_TIER, Cost, DailySpan, PriceEntry, PriceError, Prices, Rate, Rates, dollars, dollars_for_people,
     is_standard_tier, rate_from_dollars, round_half_up,
 };
 pub use tokens::Tokens;

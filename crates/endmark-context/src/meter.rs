@@ -1,14 +1,14 @@
-//! A meter for a program's own model calls (CX-6, CX-7): [`Meter::admit_call`] and [`Meter::settle_call`].
+//! Meters a program's own model calls (CX-6, CX-7) with [`Meter::admit_call`] and [`Meter::settle_call`].
 
 use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit};
 use crate::models::Models;
 use crate::moment::Moment;
 use crate::tokens::Tokens;
 
-/// Budget and usage of one session.
+/// The budget and the usage of one session.
 ///
-/// It reads no clock and makes no calls: the program asks the meter before each call, and reports the outcome
-/// afterwards. Several calls may be in progress; their holds count as spent.
+/// A meter reads no clock and makes no calls. The program asks the meter before each call, and reports the
+/// outcome afterwards. Several calls may be in progress at the same time; their holds count as spent.
 ///
 /// ```
 /// use endmark_context::{AfterCall, BeforeCall, Meter, Models, Moment, Tokens, dollars};
@@ -40,13 +40,13 @@ pub struct Meter<'a> {
 pub struct SessionUsage {
     /// Number of answered calls.
     pub calls: u64,
-    /// Answered calls with estimated tokens, because the provider did not report them.
+    /// Number of answered calls with estimated tokens, because the provider did not report them.
     pub estimated_calls: u64,
-    /// Answered calls whose model has no price.
+    /// Number of answered calls to models without a price.
     pub unpriced_calls: u64,
-    /// Tokens of all answered calls.
+    /// Total tokens of the answered calls.
     pub tokens: Tokens,
-    /// Cost of the answered calls with a price, in nano-dollars.
+    /// Total cost of the answered calls that have a price, in nano-dollars.
     pub nano_usd: u64,
 }
 
@@ -55,14 +55,15 @@ pub struct SessionUsage {
 pub struct BeforeCall<'a> {
     /// Name of the model.
     pub model: &'a str,
-    /// Estimated prompt tokens, for example from [`crate::count::request`]. They are charged if the provider does not
-    /// report the usage.
+    /// Estimated prompt tokens, for example from [`crate::count::request`]. The meter charges them if the
+    /// provider does not report the usage.
     pub prompt_tokens: u64,
-    /// Most tokens that the model may generate.
+    /// The maximum number of tokens that the model may generate.
     pub max_output_tokens: u64,
 }
 
-/// A call that may be made. Its hold lasts until it is passed to [`Meter::settle_call`].
+/// A call that the program may make. The call holds a part of the budget until it is passed to
+/// [`Meter::settle_call`].
 #[must_use = "what it holds is held until it is given back"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdmittedCall {
@@ -70,26 +71,27 @@ pub struct AdmittedCall {
     held_tokens: u64,
     held_nano_usd: u64,
     prompt_tokens: u64,
-    /// Most tokens that the model may generate.
+    /// The maximum number of tokens that the model may generate.
     pub max_output_tokens: u64,
-    /// Whether this is the last call of the session: make it without tools, and ask for a summary of the findings.
+    /// Whether this is the session's last call. Make it without tools, and ask the model to summarise its
+    /// findings.
     pub is_closing: bool,
-    /// The spending level, if the budget has newly reached it.
+    /// The spending level that the session has just reached. `None` if no new level was reached.
     pub warning: Option<Level>,
 }
 
 /// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCall {
-    /// The provider reported the usage.
+    /// The provider reported this usage.
     Reported(Tokens),
-    /// The usage was not reported, and is estimated. The call was answered, its reply was interrupted, or it was
-    /// abandoned while in progress.
+    /// The provider did not report the usage, so the meter estimates it. The call was answered, interrupted,
+    /// or abandoned while in progress.
     Unreported {
         /// Estimated tokens of the received text, for example from [`crate::count::text`].
         output_tokens: u64,
     },
-    /// The call was not made, or the provider failed or refused it. It costs nothing.
+    /// The call was not answered: it was not made, or the provider failed or refused it. It costs nothing.
     NoAnswer,
 }
 
@@ -104,10 +106,10 @@ pub struct CallCost {
     pub is_estimated: bool,
 }
 
-/// Why a call may not be made.
+/// The reason why a call may not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// The budget does not admit the call now: calls in progress hold the rest of it.
+    /// The call does not fit now, because calls in progress hold the rest of the budget.
     #[error("other calls hold what is left of the budget: {} spent and {} held of {}; ask again when one of them is over", unit.format(account.spent), unit.format(account.held), unit.format(account.limit))]
     Held {
         /// Unit of the budget.
@@ -115,7 +117,7 @@ pub enum NotAdmitted {
         /// State of the budget.
         account: Account,
     },
-    /// The budget does not admit the call, and the closing call was made already.
+    /// The budget is used up, and the closing call has already been made.
     #[error("the budget is used up: {} spent and {} held of {}", unit.format(account.spent), unit.format(account.held), unit.format(account.limit))]
     UsedUp {
         /// Unit of the budget.
@@ -123,7 +125,7 @@ pub enum NotAdmitted {
         /// State of the budget.
         account: Account,
     },
-    /// The call may need more than the whole budget.
+    /// The call may cost more than the whole budget.
     #[error("the call may need {}, more than the whole budget of {}; ask for less", unit.format(*needed), unit.format(account.limit))]
     TooLarge {
         /// Unit of the budget.
@@ -139,7 +141,7 @@ pub enum NotAdmitted {
 }
 
 impl<'a> Meter<'a> {
-    /// Returns a session without a budget that uses this price table.
+    /// Returns a meter without a budget, for a session with no calls yet. Costs come from this price table.
     pub fn new(models: &'a Models) -> Self {
         let usage = SessionUsage::default();
         Self { models, tokens: None, nano_usd: None, warned_level: Level::Low, held_tokens: 0, usage }
@@ -159,25 +161,26 @@ impl<'a> Meter<'a> {
         Self { nano_usd, ..self }
     }
 
-    /// Returns the usage so far.
+    /// Returns the session's usage so far.
     pub fn usage(&self) -> &SessionUsage {
         &self.usage
     }
 
-    /// Returns the tokens that calls in progress hold.
+    /// Returns the number of tokens that calls in progress hold.
     pub fn held_tokens(&self) -> u64 {
         self.held_tokens
     }
 
-    /// Returns the tokens left in the budget, after holds. `None` without a budget in tokens.
+    /// Returns the number of tokens left in the budget, after holds. Returns `None` if there is no token
+    /// budget.
     pub fn remaining_tokens(&self) -> Option<u64> {
         self.tokens.map(|account| account.remaining())
     }
 
-    /// Decides whether a call may be made, and holds its highest possible cost.
+    /// Decides whether a call may be made. If so, holds its highest possible cost.
     ///
-    /// The first call that no longer fits is admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of
-    /// output. No call is admitted after it.
+    /// The first call that no longer fits is admitted as the closing call, with at most
+    /// [`CLOSING_OUTPUT_TOKENS`] output tokens. All later calls are refused.
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.
@@ -200,11 +203,13 @@ impl<'a> Meter<'a> {
         for account in [&mut self.tokens, &mut self.nano_usd].into_iter().flatten() {
             account.is_closed = true;
         }
-        Ok(AdmittedCall { max_output_tokens: output, ..self.hold(call, closing, true) })
+        Ok(AdmittedCall { max_output_tokens: output, ..self.hold_amounts(call, closing, true) })
     }
 
-    /// Decides the same for a call that must not become the closing call, such as the continuation of a cut reply,
-    /// because a summary cannot complete a reply. The closing call remains available for the session's answer.
+    /// Like [`admit_call`](Self::admit_call), for a call that must not become the closing call.
+    ///
+    /// An example is the continuation of a cut reply: a closing call asks for a summary, which cannot
+    /// complete a reply. The closing call remains available.
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.
@@ -214,10 +219,10 @@ impl<'a> Meter<'a> {
         at: Moment,
     ) -> Result<AdmittedCall, NotAdmitted> {
         let full = self.highest_cost(call, call.max_output_tokens, at)?;
-        self.refusal(full).map_or_else(|| Ok(self.hold(call, full, false)), Err)
+        self.refusal(full).map_or_else(|| Ok(self.hold_amounts(call, full, false)), Err)
     }
 
-    /// Releases the hold of a call and charges its cost.
+    /// Replaces the hold of a call with its actual cost, and returns that cost.
     pub fn settle_call(&mut self, admitted: AdmittedCall, after: &AfterCall, at: Moment) -> CallCost {
         let AdmittedCall { model, held_tokens, held_nano_usd, prompt_tokens, .. } = admitted;
         let estimated = |completion| Tokens { prompt: prompt_tokens, completion, ..Tokens::default() };
@@ -227,10 +232,10 @@ impl<'a> Meter<'a> {
             AfterCall::NoAnswer => (Tokens::default(), false, false),
         };
         let tokens = taken.prompt.saturating_add(taken.completion);
-        let nano_usd = self.price(&model, &taken, at);
+        let nano_usd = self.price_of_call(&model, &taken, at);
         self.held_tokens = self.held_tokens.saturating_sub(held_tokens);
-        settle(&mut self.tokens, held_tokens, tokens);
-        settle(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));
+        settle_account(&mut self.tokens, held_tokens, tokens);
+        settle_account(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));
         if answered {
             self.usage.calls += 1;
             self.usage.estimated_calls += u64::from(is_estimated);
@@ -241,7 +246,8 @@ impl<'a> Meter<'a> {
         CallCost { tokens, nano_usd, is_estimated }
     }
 
-    /// Returns the highest possible cost of a call: tokens, and nano-dollars if the budget is in dollars.
+    /// Returns the highest possible cost of a call in tokens, and in nano-dollars if the budget is in
+    /// dollars.
     fn highest_cost(
         &self,
         call: &BeforeCall<'_>,
@@ -252,13 +258,13 @@ impl<'a> Meter<'a> {
         let nano_usd = match self.nano_usd {
             None => 0,
             Some(_) => self
-                .price(call.model, &tokens, at)
+                .price_of_call(call.model, &tokens, at)
                 .ok_or_else(|| NotAdmitted::NoPrice(call.model.to_owned()))?,
         };
         Ok((call.prompt_tokens.saturating_add(output), nano_usd))
     }
 
-    fn price(&self, model: &str, tokens: &Tokens, at: Moment) -> Option<u64> {
+    fn price_of_call(&self, model: &str, tokens: &Tokens, at: Moment) -> Option<u64> {
         self.models.find(model)?.prices.cost(tokens, at, None).map(|cost| cost.nano_usd)
     }
 
@@ -278,7 +284,7 @@ impl<'a> Meter<'a> {
         used_up.or(held.map(|(unit, account, _)| NotAdmitted::Held { unit, account }))
     }
 
-    fn hold(
+    fn hold_amounts(
         &mut self,
         call: &BeforeCall<'_>,
         (tokens, nano_usd): (u64, u64),
@@ -306,7 +312,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-fn settle(account: &mut Option<Account>, held: u64, spent: u64) {
+fn settle_account(account: &mut Option<Account>, held: u64, spent: u64) {
     if let Some(account) = account {
         account.held = account.held.saturating_sub(held);
         account.spent = account.spent.saturating_add(spent);

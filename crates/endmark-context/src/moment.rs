@@ -1,4 +1,4 @@
-//! Moments and days for prices and budgets. The caller provides the clock.
+//! Moments and days, for prices and budgets. The caller provides the clock.
 
 /// A moment in UTC, with a resolution of one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,14 +15,14 @@ pub struct Day {
 const SECONDS_PER_DAY: u64 = 86_400;
 
 impl Moment {
-    /// Returns the moment this many seconds after 1970-01-01, UTC.
+    /// Returns the moment that is this many seconds after 1970-01-01 00:00 UTC.
     pub fn from_unix_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// Parses `YYYY-MM-DD HH:MM` with any suffix, as in the store's UTC times.
+    /// Parses `YYYY-MM-DD HH:MM`, with any text after it, such as the UTC times in the store.
     ///
-    /// Returns `None` for anything else.
+    /// Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let day = Day::parse(text.get(..10)?)?;
         let hour: u64 = text.get(11..13)?.parse().ok().filter(|hour| *hour < 24)?;
@@ -30,31 +30,32 @@ impl Moment {
         Some(Self(day.days_since_1970()? * SECONDS_PER_DAY + hour * 3_600 + minute * 60))
     }
 
-    /// Returns the seconds since 1970-01-01, UTC.
+    /// Returns the number of seconds since 1970-01-01 00:00 UTC.
     pub fn unix_seconds(self) -> u64 {
         self.0
     }
 
-    /// Returns the day of the moment.
+    /// Returns the UTC day that contains the moment.
     pub fn day(self) -> Day {
         Day::from_days_since_1970(self.0 / SECONDS_PER_DAY)
     }
 
-    /// Returns the minutes since midnight.
+    /// Returns the number of minutes since midnight, UTC.
     pub fn minute_of_day(self) -> u16 {
         u16::try_from(self.0 % SECONDS_PER_DAY / 60).unwrap_or_default()
     }
 }
 
 impl Day {
-    /// Parses `YYYY-MM-DD`. Returns `None` if there is no such day.
+    /// Parses `YYYY-MM-DD`. Returns `None` for any other text, and for a day that does not exist.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
         let month = parts.next().filter(|month| month.len() == 2)?.parse().ok()?;
         let day = parts.next().filter(|day| day.len() == 2)?.parse().ok()?;
         let parsed = Self { year, month, of_month: day };
-        // An invalid date would silently be normalised to another date.
+        // `from_days_since_1970` would silently normalise an invalid date, so check that the date
+        // round-trips.
         let is_there =
             parts.next().is_none() && Self::from_days_since_1970(parsed.days_since_1970()?) == parsed;
         is_there.then_some(parsed)
@@ -65,7 +66,8 @@ impl Day {
         (self.year, self.month, self.of_month)
     }
 
-    /// Returns the day. Internally years begin in March, so that the leap day is the last day of a year.
+    /// Returns the day this many days after 1970-01-01. In the calculation, years begin in March, so that a
+    /// leap day is the last day of its year.
     fn from_days_since_1970(days: u64) -> Self {
         let days = days + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);
@@ -81,7 +83,8 @@ impl Day {
         }
     }
 
-    /// Returns the days since 1970, or `None` before 1970.
+    /// Returns the number of days since 1970-01-01. Returns `None` for an invalid month or day, and before
+    /// 1970.
     fn days_since_1970(self) -> Option<u64> {
         let (month, day) = (u64::from(self.month), u64::from(self.of_month));
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {

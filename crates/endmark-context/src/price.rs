@@ -1,12 +1,12 @@
-//! Computes the cost of a call in integers (CX-6).
+//! Computes the cost of a call with integers (CX-6).
 //!
-//! A rate is a whole number of nano-dollars per million tokens, because prices per token need not be whole: the input
-//! of `deepseek-v3.2` costs 228,800,000 nano-dollars per million tokens. A cost is summed in nano-dollars times
-//! tokens, and rounded once.
+//! A rate is a whole number of nano-dollars per million tokens, because a price per single token may be a
+//! fraction: the input of `deepseek-v3.2` costs 228,800,000 nano-dollars per million tokens. Costs are summed
+//! in millionths of nano-dollars, and rounded once.
 
 mod schedule;
 
-pub use schedule::{PriceEntry, Span};
+pub use schedule::{DailySpan, PriceEntry};
 
 use crate::moment::Moment;
 use crate::tokens::Tokens;
@@ -14,16 +14,17 @@ use crate::tokens::Tokens;
 /// Nano-dollars per million tokens.
 pub type Rate = u64;
 
-/// The number of tokens that a rate applies to.
+/// The number of tokens that cost one rate.
 const TOKENS_PER_RATE: u128 = 1_000_000;
 
-/// Scales the number of searches to the unit of rates, because the rate of searches is per thousand.
+/// Rates of searches are per thousand searches. A number of searches times this constant has the unit of a
+/// number of tokens.
 const TOKENS_PER_SEARCH: u128 = 1_000;
 
-/// The rate of each kind of token.
+/// The rates of all kinds of tokens.
 ///
-/// A kind without a rate costs as much as the kind that contains it: cached tokens as prompt tokens, reasoning as
-/// output.
+/// If a kind has no rate, the rate of the kind that contains it applies: cached tokens cost as much as prompt
+/// tokens, and reasoning costs as much as output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Prompt tokens.
@@ -32,9 +33,9 @@ pub struct Rates {
     pub output: Option<Rate>,
     /// Prompt tokens that were read from a cache.
     pub cached: Option<Rate>,
-    /// Prompt tokens that were written to a cache for minutes.
+    /// Prompt tokens that were written to a short-lived cache (minutes).
     pub cache_write: Option<Rate>,
-    /// Prompt tokens that were written to a cache for an hour.
+    /// Prompt tokens that were written to a one-hour cache.
     pub cache_write_1h: Option<Rate>,
     /// Audio in the prompt.
     pub input_audio: Option<Rate>,
@@ -42,16 +43,16 @@ pub struct Rates {
     pub cached_audio: Option<Rate>,
     /// Audio in the reply.
     pub output_audio: Option<Rate>,
-    /// Reasoning, if it is not billed as output.
+    /// Reasoning tokens, if they have a price of their own.
     pub reasoning: Option<Rate>,
-    /// A thousand searches by the provider itself.
+    /// A thousand searches that the provider itself made.
     pub web_search: Option<Rate>,
-    /// Whether audio without a rate costs as much as text. Otherwise such audio has no price.
+    /// Whether audio without its own rate costs as much as text. If not, such audio has no price.
     pub is_audio_as_text: bool,
 }
 
 impl Rates {
-    /// Returns these rates, with those of `base` where these have no value.
+    /// Returns these rates. Missing ones are copied from `base`.
     #[must_use]
     pub fn or_base(self, base: Self) -> Self {
         Self {
@@ -70,30 +71,30 @@ impl Rates {
     }
 }
 
-/// The prices of one model over time, and their variants by service tier.
+/// The prices of one model: how they change over time and by service tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prices {
-    /// Of the applicable entries, the last one counts.
+    /// The price entries of the standard tier. If several entries apply at a moment, the last one counts.
     pub(crate) standard: Vec<PriceEntry>,
-    /// The prices by tier: `batch`, `flex`, `priority`, `fast`.
+    /// The price entries of other tiers: `batch`, `flex`, `priority`, `fast`.
     pub(crate) variants: Vec<(String, Vec<PriceEntry>)>,
 }
 
-/// Whether a call with this tier costs the standard price.
+/// Whether a call in this service tier costs the standard price.
 pub fn is_standard_tier(tier: &str) -> bool {
     matches!(tier, "" | "default" | "standard" | "auto")
 }
 
-/// Anthropic's name for inference in the United States only, which costs 1.1 times as much for all tokens:
+/// Anthropic's name for inference in the United States only. It costs 1.1 times as much for all tokens:
 /// <https://platform.claude.com/docs/en/about-claude/pricing#data-residency-pricing>.
 const US_ONLY: &str = "us";
-/// The surcharge is the price of the tokens divided by this number.
-const US_ONLY_SHARE: u128 = 10;
+/// The surcharge is the price of the tokens divided by this number, so 10 %.
+const US_ONLY_SURCHARGE_DIVISOR: u128 = 10;
 
-/// The tier of a call in which a model with other prices gave advice.
+/// The tier of calls in which a second model advised the first one.
 ///
-/// Anthropic bills the advisor's tokens at that model's rates, but counts them together with the others
-/// (`advisor_message` in `usage.iterations`). Therefore the cost of such a call is unknown.
+/// Anthropic bills the advisor's tokens at the advisor's rates, but reports them in one sum with the other
+/// tokens (`advisor_message` in `usage.iterations`). Therefore the cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
 /// A computed cost.
@@ -101,22 +102,23 @@ pub const ADVISED_TIER: &str = "advisor";
 pub struct Cost {
     /// Nano-dollars, rounded half up.
     pub nano_usd: u64,
-    /// Whether the table has no price for the call's tier, so that the standard price was used.
+    /// Whether the table has no price for the call's tier. If so, the cost is computed at the standard price.
     pub is_unknown_tier: bool,
 }
 
 impl Prices {
     /// Returns prices that apply at any time and in any tier.
     pub fn flat(rates: Rates) -> Self {
-        Self { standard: vec![PriceEntry::always(rates)], variants: Vec::new() }
+        Self { standard: vec![PriceEntry::always_applicable(rates)], variants: Vec::new() }
     }
 
-    /// Returns the cost of a call whose reply arrived at `at`.
+    /// Returns the cost of a call. Its reply arrived at `at`.
     ///
-    /// Returns `None` if the table has no price for its tokens (CX-6: an unknown price is never 0).
+    /// Returns `None` if any of its tokens have no known price (CX-6: an unknown price is never 0).
     ///
-    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are
-    /// joined by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference only in the United States.
+    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several
+    /// tiers are joined by `+`. `us` adds 10 % to the price of tokens, as Anthropic charges for inference in
+    /// the United States only.
     ///
     /// ```
     /// use endmark_context::{Models, Moment, Tokens};
@@ -131,14 +133,15 @@ impl Prices {
         Some(Cost { nano_usd: round_half_up(millionths), is_unknown_tier })
     }
 
-    /// Returns the cost in millionths of nano-dollars, not rounded, and whether the tier is unknown.
+    /// Like [`cost`](Self::cost), in millionths of nano-dollars and not rounded. The second value states
+    /// whether the tier is unknown.
     pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
-        let standard = last_applying(&self.standard, at)?;
+        let standard = last_applicable(&self.standard, at)?;
         let mut rates = standard.rates_for(tokens.prompt);
         let (mut is_us_only, mut is_unknown) = (false, false);
         for word in tier.unwrap_or_default().split('+').filter(|word| !is_standard_tier(word)) {
             let variant = self.variants.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-            match variant.and_then(|(_, entries)| last_applying(entries, at)) {
+            match variant.and_then(|(_, entries)| last_applicable(entries, at)) {
                 Some(variant) => rates = variant.rates_for(tokens.prompt).or_base(rates),
                 None if word == US_ONLY => is_us_only = true,
                 None if word == ADVISED_TIER => return None,
@@ -147,22 +150,23 @@ impl Prices {
         }
         let searches = Tokens { web_searches: tokens.web_searches, ..Tokens::default() };
         let (cost, of_searches) = (rates.token_cost(tokens)?, rates.token_cost(&searches)?);
-        let more = if is_us_only { (cost - of_searches) / US_ONLY_SHARE } else { 0 };
+        let more = if is_us_only { (cost - of_searches) / US_ONLY_SURCHARGE_DIVISOR } else { 0 };
         Some((cost.saturating_add(more), is_unknown))
     }
 
-    /// Returns the total cost of several calls at `at`, at the standard price, in millionths of nano-dollars, not
-    /// rounded.
+    /// Returns the total cost of several calls at `at`, at the standard price, in millionths of nano-dollars
+    /// and not rounded.
     ///
-    /// If the price for long prompts applies to a call with `prompt_tokens`, it applies to all of them. All calls
-    /// must have tokens of the same kinds.
+    /// `prompt_tokens` is the prompt size of one call. It decides for all calls whether the price for long
+    /// prompts applies. The calls must use the same kinds of tokens.
     pub fn batch_cost(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
-        last_applying(&self.standard, at)?.rates_for(prompt_tokens).token_cost(tokens)
+        last_applicable(&self.standard, at)?.rates_for(prompt_tokens).token_cost(tokens)
     }
 
-    /// Returns where the standard price changes: the prompt sizes in tokens, and the minutes of the day (UTC).
-    pub fn edges(&self) -> (Vec<u64>, Vec<u16>) {
-        let above = self.standard.iter().filter_map(|entry| entry.above.map(|(start, _)| start));
+    /// Returns the points where the standard price changes: prompt sizes in tokens, and minutes of the day in
+    /// UTC.
+    pub fn price_changes(&self) -> (Vec<u64>, Vec<u16>) {
+        let above = self.standard.iter().filter_map(|entry| entry.long_prompt_rates.map(|(start, _)| start));
         let hours = self.standard.iter().filter_map(|entry| entry.hours);
         (above.collect(), hours.flat_map(|span| [span.from_minute, span.until_minute]).collect())
     }
@@ -173,14 +177,15 @@ pub fn round_half_up(millionths: u128) -> u64 {
     u64::try_from(millionths.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE).unwrap_or(u64::MAX)
 }
 
-/// Returns the last applicable entry.
-fn last_applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
+/// Returns the last entry that applies at `at`.
+fn last_applicable(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
     entries.iter().rev().find(|entry| entry.applies(at))
 }
 
 impl Rates {
-    /// Returns the cost in millionths of nano-dollars, or `None` if a kind of tokens, or searches, has no price.
-    /// Parts that exceed their whole count as reported, because a provider bills them.
+    /// Returns the cost in millionths of nano-dollars. Returns `None` if the call has tokens of a kind
+    /// without a price, or searches without a price. A part that is larger than its total counts as reported,
+    /// because the provider bills it.
     fn token_cost(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
@@ -214,21 +219,21 @@ impl Rates {
     }
 }
 
-/// Error of an invalid price.
+/// Error of a price in dollars that cannot be converted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PriceError {
-    /// The price is negative, or not a number.
+    /// The price is negative or not a finite number.
     #[error("a price is 0 or more dollars per million tokens, not {0}")]
     NotAPrice(f64),
-    /// The price is too high.
+    /// The price is above the highest plausible price.
     #[error("{0} dollars per million tokens is more than any model costs")]
     TooLarge(f64),
 }
 
-/// A higher price per million tokens is certainly a wrong unit.
+/// Maximum price per million tokens. A higher price is certainly in a wrong unit.
 const HIGHEST_DOLLARS: f64 = 1_000_000.0;
 
-/// Converts dollars per million tokens, as in configurations, to a rate.
+/// Converts dollars per million tokens, as written in configurations, to a rate.
 ///
 /// ```
 /// use endmark_context::rate_from_dollars;
@@ -247,7 +252,7 @@ pub fn rate_from_dollars(dollars: f64) -> Result<Rate, PriceError> {
     Ok(rate)
 }
 
-/// Formats nano-dollars as dollars with nine decimal places, exactly (DESIGN 2).
+/// Formats nano-dollars as dollars, exactly, with nine decimal places (DESIGN 2).
 ///
 /// ```
 /// assert_eq!(endmark_context::dollars(10_600_000), "0.010600000");
@@ -256,7 +261,7 @@ pub fn dollars(nano_usd: u64) -> String {
     format!("{}.{:09}", nano_usd / 1_000_000_000, nano_usd % 1_000_000_000)
 }
 
-/// Formats nano-dollars for people: whole cents from one dollar on, otherwise the first two to three significant
+/// Formats nano-dollars for display: whole cents for a dollar or more, otherwise two or three significant
 /// digits.
 ///
 /// ```
@@ -269,7 +274,7 @@ pub fn dollars(nano_usd: u64) -> String {
 /// ```
 pub fn dollars_for_people(nano_usd: u64) -> String {
     const DOLLAR: u64 = 1_000_000_000;
-    // Rounding unit: a cent, or the third digit that is not a leading zero.
+    // Rounding unit: one cent, or the third significant digit.
     let unit = if nano_usd >= DOLLAR {
         DOLLAR / 100
     } else {

@@ -1,25 +1,26 @@
-//! The token counts of a call, in the same form for all providers (CX-6).
+//! Token counts of calls, in one form for all providers (CX-6).
 
-/// Counts of one call, or the sum of several.
+/// The token counts of one call, or the sum of several calls.
 ///
-/// Parts are included in their totals: cached and written tokens in the prompt, and reasoning in the completion.
+/// Totals include their parts: `prompt` includes cached and written tokens, and `completion` includes
+/// reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// All prompt tokens.
     pub prompt: u64,
-    /// Prompt tokens that were read from a cache, without audio.
+    /// Prompt tokens, without audio, that were read from a cache.
     pub cached: u64,
-    /// Prompt tokens that were written to a cache for minutes.
+    /// Prompt tokens that were written to a short-lived cache (minutes).
     pub cache_write: u64,
-    /// Prompt tokens that were written to a cache for an hour.
+    /// Prompt tokens that were written to a one-hour cache.
     pub cache_write_1h: u64,
-    /// Prompt audio that was not cached.
+    /// Audio tokens in the prompt that were not cached.
     pub prompt_audio: u64,
-    /// Prompt audio that was read from a cache.
+    /// Audio tokens in the prompt that were read from a cache.
     pub cached_audio: u64,
     /// All generated tokens.
     pub completion: u64,
-    /// Generated tokens for reasoning.
+    /// Generated reasoning tokens.
     pub reasoning: u64,
     /// Generated audio tokens.
     pub completion_audio: u64,

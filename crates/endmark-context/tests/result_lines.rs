@@ -1,12 +1,11 @@
-//! Checks that reports of test runners and linkers in the middle of a long log are kept.
+//! Reports of test runners and linkers are kept, even in the middle of a long log.
 //!
-//! The outputs are from Mocha 11, Playwright, pytest 9, Robot Framework 7, Meson 1, `ExUnit`, AVA 6, Vitest 4,
-//! Cypress and GNU ld.
+//! The reports were written by Mocha 11, Playwright, pytest 9, Robot Framework 7, Meson 1, `ExUnit`, AVA 6,
+//! Vitest 4, Cypress and GNU ld.
 
 use endmark_context::cap::{Limits, RequestedFormat, cap};
 
-/// Returns lines about passed tests, each with different words. Every fifth line has a word that reports an error
-/// elsewhere.
+/// Returns lines about passed tests with different titles. Every fifth title contains an error word.
 fn passed_lines(count: usize, form: impl Fn(&str) -> String) -> String {
     let name = |mut number: usize| {
         let mut name = String::new();
@@ -34,7 +33,7 @@ fn assert_kept(name: &str, form: impl Fn(&str) -> String, result: &str, kept: &[
 }
 
 #[test]
-fn results_are_kept_among_titles_that_name_errors() {
+fn failures_are_kept_among_passed_tests_with_error_words() {
     let mark = |title: &str| format!("    ✓ {title}");
     assert_kept("mocha", mark, "    1) adds numbers", &["1) adds numbers"]);
     assert_kept(
@@ -91,7 +90,7 @@ fn results_are_kept_among_titles_that_name_errors() {
 }
 
 #[test]
-fn every_missing_symbol_of_a_linker_is_kept() {
+fn all_undefined_references_of_a_linker_are_kept() {
     let symbol = |line| format!("tide.c:{line}: undefined reference to `rise'");
     let symbols: Vec<String> = (1..30).map(symbol).collect();
     let result = format!("{}\ncollect2: error: ld returned 1 exit status", symbols.join("\n"));

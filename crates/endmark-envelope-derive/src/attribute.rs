@@ -5,8 +5,8 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Path, Token, parse_quote};
 
-/// The names, in the order in which they are suggested.
-const NAMES: [&str; 4] = ["max_bytes", "max_chars", "max_items", "skip"];
+/// The names of the limits, in the order in which messages list them.
+const LIMIT_NAMES: [&str; 4] = ["max_bytes", "max_chars", "max_items", "skip"];
 
 /// The limits of one field.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl FieldLimits {
         Ok(limits)
     }
 
-    /// Whether the attribute limits the size of the field.
+    /// Returns whether the attribute limits the size of the field.
     pub(crate) fn has_limit(&self) -> bool {
         self.max_bytes.is_some() || self.max_chars.is_some() || self.max_items.is_some()
     }
@@ -66,7 +66,7 @@ impl FieldLimits {
     }
 }
 
-/// Returns the path of the library for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type
+/// Returns the path of the library. It is `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type
 /// names another path.
 pub(crate) fn find_library(attributes: &[Attribute]) -> Result<Path, Error> {
     let mut library = parse_quote!(::endmark_envelope);
@@ -126,5 +126,8 @@ fn unknown_message(name: &str) -> String {
         _ => None,
     };
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    format!("unknown limit `{name}`: {near}there are {}", NAMES.map(|name| format!("`{name}`")).join(", "))
+    format!(
+        "unknown limit `{name}`: {near}there are {}",
+        LIMIT_NAMES.map(|name| format!("`{name}`")).join(", ")
+    )
 }

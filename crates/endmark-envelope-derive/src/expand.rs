@@ -10,11 +10,11 @@ use syn::{
 use crate::attribute::{FieldLimits, find_library};
 use crate::serde_name::SerdeNames;
 
-/// `impl Limits for …`.
+/// Returns `impl Limits for …`.
 pub(crate) fn expand_limits(input: &DeriveInput) -> Result<TokenStream, Error> {
     let library = find_library(&input.attrs)?;
     let names = SerdeNames::read(&input.attrs)?;
-    let Bodies { declare, check } = match &input.data {
+    let FunctionBodies { declare, check } = match &input.data {
         Data::Struct(data) => expand_struct(data, &names, input)?,
         Data::Enum(data) => expand_enum(data)?,
         Data::Union(_) => {
@@ -35,7 +35,7 @@ pub(crate) fn expand_limits(input: &DeriveInput) -> Result<TokenStream, Error> {
                     _limit: endmark_envelope::Limit,
                     into: &mut endmark_envelope::FieldRules,
                 ) {
-                    // A type can contain itself.
+                    // A type may contain itself, so stop at a maximum depth.
                     if !at.is_deep() {
                         #declare
                     }
@@ -56,22 +56,26 @@ pub(crate) fn expand_limits(input: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
-/// The bodies of the two functions.
+/// The bodies of the two generated functions.
 #[derive(Default)]
-struct Bodies {
+struct FunctionBodies {
     declare: TokenStream,
     check: TokenStream,
 }
 
-fn expand_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Result<Bodies, Error> {
-    let mut bodies = Bodies::default();
+fn expand_struct(
+    data: &DataStruct,
+    names: &SerdeNames,
+    input: &DeriveInput,
+) -> Result<FunctionBodies, Error> {
+    let mut bodies = FunctionBodies::default();
     match &data.fields {
         Fields::Named(fields) => {
             for field in &fields.named {
                 add(&mut bodies, field, names, None)?;
             }
         }
-        // A newtype is serialised as its content.
+        // Serde serialises a newtype as its content.
         Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
             for field in &fields.unnamed {
                 add(&mut bodies, field, names, Some(quote!(0)))?;
@@ -86,13 +90,13 @@ fn expand_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> 
     Ok(bodies)
 }
 
-fn expand_enum(data: &DataEnum) -> Result<Bodies, Error> {
+fn expand_enum(data: &DataEnum) -> Result<FunctionBodies, Error> {
     let mut attributes = data.variants.iter().flat_map(|variant| &variant.attrs);
     if let Some(attribute) = attributes.find(|attribute| attribute.path().is_ident("limits")) {
         return Err(Error::new(attribute.span(), "a variant has nothing to limit: limits stand on fields"));
     }
     match data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
-        None => Ok(Bodies::default()),
+        None => Ok(FunctionBodies::default()),
         Some(variant) => Err(Error::new(
             variant.span(),
             "limits are for structs and for enums without fields: put what this variant holds into a struct",
@@ -100,9 +104,9 @@ fn expand_enum(data: &DataEnum) -> Result<Bodies, Error> {
     }
 }
 
-/// Adds one field; `position` is where it is in a newtype.
+/// Adds the code for one field. `position` is its position in a newtype.
 fn add(
-    bodies: &mut Bodies,
+    bodies: &mut FunctionBodies,
     field: &Field,
     names: &SerdeNames,
     position: Option<TokenStream>,
@@ -146,7 +150,7 @@ fn add(
     if limits.max_items.is_some() {
         bodies.declare.extend(quote_spanned!(span=> endmark_envelope::limits::is_list::<#kind>();));
     }
-    // A field that is not in the JSON cannot return in it.
+    // A field that is not serialised cannot be in a backend's data.
     if !own.is_skipped {
         bodies.declare.extend(quote_spanned! {span=>
             <#kind as endmark_envelope::Limits>::declare(#pattern, #limit, into);
@@ -158,13 +162,13 @@ fn add(
     Ok(())
 }
 
-/// Returns the position of a field's limits.
+/// Returns the location of a field's limits in the source.
 fn limits_span(field: &Field) -> Span {
     let attribute = field.attrs.iter().find(|attribute| attribute.path().is_ident("limits"));
     attribute.map_or_else(|| field.span(), Spanned::span)
 }
 
-/// Adds bounds, because the content of a generic type needs limits of its own.
+/// Adds a bound `Limits` to each type parameter.
 fn with_bounds(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {

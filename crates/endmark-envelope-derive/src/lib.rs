@@ -1,6 +1,7 @@
-//! `#[derive(Limits)]`: how large the fields of a struct may be, checked before a write. (EN-4)
+//! `#[derive(Limits)]` declares how large the fields of a struct may be, and checks this before a write.
+//! (EN-4)
 //!
-//! Use it through `endmark_envelope`, whose trait `Limits` describes the limits.
+//! Use it through `endmark_envelope`, whose trait `Limits` documents the limits.
 
 mod attribute;
 mod expand;

@@ -1,4 +1,4 @@
-//! Serde's names of fields, so that paths and schemas match the JSON.
+//! The names that serde gives to fields, so that paths and schemas match the JSON.
 
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta};
@@ -10,7 +10,7 @@ use crate::attribute::parse_metas;
 pub(crate) struct SerdeNames {
     rename: Option<String>,
     rename_all: Option<String>,
-    /// Whether the field is not part of the JSON at all.
+    /// Whether the field is not part of the JSON.
     pub(crate) is_skipped: bool,
     /// Whether the struct is serialised as its only field.
     pub(crate) is_transparent: bool,
@@ -41,7 +41,7 @@ impl SerdeNames {
         Ok(names)
     }
 
-    /// The name of a field of the struct that this was read from.
+    /// Returns the JSON name of a field. `self` has the attributes of the struct, `field` those of the field.
     pub(crate) fn field_name(&self, identifier: &str, field: &Self) -> String {
         let identifier = identifier.strip_prefix("r#").unwrap_or(identifier);
         match (&field.rename, self.rename_all.as_deref()) {
@@ -52,7 +52,7 @@ impl SerdeNames {
     }
 }
 
-/// `= "name"`, or the serialised one of `(serialize = "name", deserialize = "other")`.
+/// Parses `= "name"`, or returns the serialised name in `(serialize = "name", deserialize = "other")`.
 fn parse_text(meta: &Meta) -> Result<Option<String>, Error> {
     match meta {
         Meta::NameValue(pair) => Ok(literal(&pair.value)),
@@ -78,7 +78,8 @@ fn literal(value: &Expr) -> Option<String> {
     }
 }
 
-/// A field's name under serde's rule; an unknown rule is serde's to refuse.
+/// Returns a field's name under a rule of serde. An unknown rule changes nothing, because serde itself
+/// rejects it.
 fn apply_rule(identifier: &str, rule: &str) -> String {
     let words = || identifier.split('_').filter(|word| !word.is_empty());
     let capitalised = |word: &str| {

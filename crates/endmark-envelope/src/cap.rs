@@ -1,4 +1,4 @@
-//! Keeps an answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
+//! Keeps an answer within its limit. The longest texts are shortened first, each with a warning. (EN-5)
 
 mod fold;
 mod measure;
@@ -13,52 +13,54 @@ use crate::error::{ErrorBody, Phase, RESPONSE_TOO_LARGE};
 use crate::marker::TRUNCATION_MARKER;
 use crate::path::FieldPath;
 use crate::rules::FieldRules;
-use crate::shorten::{beginning, json_bytes};
+use crate::shorten::{json_bytes, longest_prefix};
 use crate::walk::walk;
 use crate::warning::{Size, Warning, WarningKind};
 
 /// The default limit of an answer, in bytes (EN-5).
 pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1_000_000;
 
-/// Minimum limit of an answer in bytes, so that the error about a too large answer fits.
-pub const MIN_RESPONSE_BYTES: usize = 1024;
+/// Minimum limit of an answer in bytes. The error about an answer that is too large fits into it.
+pub const MIN_RESPONSE_LIMIT_BYTES: usize = 1024;
 
-/// The message for a text that was shortened here.
-const SHORTENED: &str = "shortened to fit the limit of the answer";
+/// The message of a warning about a text that Endmark shortened.
+const SHORTENED_MESSAGE: &str = "shortened to fit the limit of the answer";
 
-/// Exit code of an answer that is too large, which means a negative answer.
+/// The exit code of an answer that is too large. It is the code for a negative result.
 const EXIT_CODE_NO: u8 = 1;
 
 /// Reduces a document to at most this many bytes, including its newline (EN-5).
 ///
-/// It shortens the longest texts to one length, and as few as possible. Each ends in [`TRUNCATION_MARKER`], is cut
-/// between two graphemes, and has a warning with its sizes. The shape of the document stays the same, and lists keep
-/// their items (they are paged instead). If the warnings about truncated fields take too much space, only some are
-/// kept. A last warning, [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If that is not
-/// enough, the answer becomes the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error and
+/// It shortens the longest texts to a common length, and as few texts as possible. Each text ends in
+/// [`TRUNCATION_MARKER`], is cut between two graphemes, and has a warning with its sizes. The shape of the
+/// document stays the same, and lists keep their items (they are paged instead).
+///
+/// If the warnings about truncated fields take too much space, only some are kept. A last warning,
+/// [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If that is not enough, the
+/// answer becomes the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error and
 /// loses its data, with a warning.
 ///
-/// A limit below [`MIN_RESPONSE_BYTES`] is raised to it.
+/// A limit below [`MIN_RESPONSE_LIMIT_BYTES`] is raised to it.
 ///
 /// ```
-/// use endmark_envelope::{Envelope, MIN_RESPONSE_BYTES, cap};
+/// use endmark_envelope::{Envelope, MIN_RESPONSE_LIMIT_BYTES, cap};
 ///
 /// let document = Envelope::success(["short".to_owned(), "long ".repeat(500)]).document()?;
-/// let document = cap(document, MIN_RESPONSE_BYTES);
+/// let document = cap(document, MIN_RESPONSE_LIMIT_BYTES);
 /// assert_eq!(document.data[0], "short");
 /// assert!(document.data[1].as_str().unwrap().ends_with("…[truncated]"));
 /// assert_eq!(document.warnings[0].original_bytes, Some(2500));
-/// assert!(document.to_json().len() < MIN_RESPONSE_BYTES);
+/// assert!(document.to_json().len() < MIN_RESPONSE_LIMIT_BYTES);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[must_use]
 pub fn cap(document: Document, max_response_bytes: usize) -> Document {
-    cap_knowing(document, max_response_bytes, &FieldRules::default())
+    cap_with_rules(document, max_response_bytes, &FieldRules::default())
 }
 
-/// Does the same as [`cap`], with the handles under which full values can be read.
-pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
-    let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
+/// Caps a document like [`cap`], but also adds the handles in these rules to the warnings.
+pub(crate) fn cap_with_rules(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
+    let limit = max_response_bytes.max(MIN_RESPONSE_LIMIT_BYTES);
     let document = measure::correct_sizes(document);
     let size = document.bytes();
     if size <= limit {
@@ -72,7 +74,7 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
     let mut document = document;
     let mut shortened = HashSet::new();
     for candidate in candidates.into_iter().take(count) {
-        shortened.insert(candidate.place.clone());
+        shortened.insert(candidate.path.clone());
         shorten(&mut document, candidate, length);
     }
     let document = fold::fold(document, limit, &shortened);
@@ -83,15 +85,19 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
     }
 }
 
-/// Returns a plan in which all warnings about truncated fields may become one: the number of texts to shorten,
-/// possibly zero, and their length.
-fn plan_folding(document: &Document, candidates: &mut [Candidate], limit: usize) -> Option<(usize, usize)> {
-    let least = fold::least_bytes(document)?;
+/// Plans an answer in which one warning may replace all warnings about truncated fields. Returns the number
+/// of texts to shorten, which may be 0, and their length.
+fn plan_folding(
+    document: &Document,
+    candidates: &mut [ShorteningCandidate],
+    limit: usize,
+) -> Option<(usize, usize)> {
+    let least = fold::folded_bytes(document)?;
     if least <= limit {
         return Some((0, 0));
     }
     for candidate in candidates.iter_mut() {
-        // The warning that it already has no longer exists, so it cannot be replaced.
+        // The existing warning about this text is folded, so a new warning does not replace it.
         candidate.warning_bytes += candidate.known_bytes;
         candidate.known_bytes = 0;
     }
@@ -99,22 +105,22 @@ fn plan_folding(document: &Document, candidates: &mut [Candidate], limit: usize)
 }
 
 /// A text that can be shortened.
-struct Candidate {
-    place: FieldPath,
+struct ShorteningCandidate {
+    path: FieldPath,
     /// Size of the text in the document, in bytes.
     bytes: usize,
-    /// The warning, at its greatest length.
+    /// The warning with the largest possible numbers.
     warning: Warning,
-    /// Number of bytes that the warning adds to the document.
+    /// The number of bytes that the warning adds to the document.
     warning_bytes: usize,
     /// The index of the existing warning about this text.
-    known_size: Option<usize>,
-    /// The size of that warning with its comma, in bytes.
+    known_position: Option<usize>,
+    /// The size in bytes of that existing warning with its comma.
     known_bytes: usize,
 }
 
 /// Returns all texts, longest first. Texts of the same length are in document order.
-fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
+fn candidates(document: &Document, rules: &FieldRules) -> Vec<ShorteningCandidate> {
     let mut found = Vec::new();
     let mut add = |place: &FieldPath, text: &str| {
         let bytes = json_bytes(text);
@@ -123,7 +129,7 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         }
     };
     walk(&document.data, FieldPath::data(), |path, value, _| {
-        // A shortened cursor is useless.
+        // A shortened cursor would be useless.
         if let Value::String(text) = value
             && !is_cursor(text)
         {
@@ -148,16 +154,26 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         let handle = rules.rule_for(&place).handle.clone();
         let warning = match known {
             Some(known) => known.clone(),
-            None => Warning::field_truncated(place.clone(), size, SHORTENED).with_original(size),
+            None => Warning::field_truncated(place.clone(), size, SHORTENED_MESSAGE).with_original(size),
         };
         let handle = warning.handle.clone().or(handle);
-        let message =
-            if known.is_some() { format!("{}; {SHORTENED}", warning.message) } else { warning.message };
+        let message = if known.is_some() {
+            format!("{}; {SHORTENED_MESSAGE}", warning.message)
+        } else {
+            warning.message
+        };
         let warning = Warning { message, handle, ..warning };
-        // The comma counts as well. What is replaced is already in the document.
+        // The comma counts, too. The new warning replaces an existing one, so subtract the size of that one.
         let known_bytes = known.map_or(0, |known| json_size(known) + 1);
         let warning_bytes = (json_size(&warning) + 1).saturating_sub(known_bytes);
-        Candidate { place, bytes, warning, warning_bytes, known_size: position, known_bytes }
+        ShorteningCandidate {
+            path: place,
+            bytes,
+            warning,
+            warning_bytes,
+            known_position: position,
+            known_bytes,
+        }
     };
     found.into_iter().map(candidate).collect()
 }
@@ -167,14 +183,14 @@ fn json_size(warning: &Warning) -> usize {
     usize::try_from(measure_json(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
-/// Returns how many texts to shorten, and to which length in the document, in order to save `excess` bytes. Returns
-/// `None` if that is impossible.
+/// Returns how many texts to shorten, and to which length in the document, in order to save `excess` bytes.
+/// Returns `None` if that is impossible.
 ///
-/// Adds another text while that leaves more of each. A text that is hardly longer than its warning is not worth
-/// shortening.
-fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
+/// Another text is added as long as that increases the common length. A text that is hardly longer than its
+/// warning is not shortened.
+fn plan(candidates: &[ShorteningCandidate], excess: usize) -> Option<(usize, usize)> {
     let signed = |number: usize| i128::try_from(number).unwrap_or(i128::MAX);
-    let gain = |candidate: &Candidate| signed(candidate.bytes) - signed(candidate.warning_bytes);
+    let gain = |candidate: &ShorteningCandidate| signed(candidate.bytes) - signed(candidate.warning_bytes);
     let (mut count, mut left, mut length) = (0, -signed(excess), i128::MIN);
     for candidate in candidates {
         if count > 0 && gain(candidate) <= length {
@@ -189,14 +205,14 @@ fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
 }
 
 /// Shortens one text to at most `length` bytes in the document, including its marker, and adds a warning.
-fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
-    let Candidate { place, warning, known_size: known, .. } = candidate;
+fn shorten(document: &mut Document, candidate: ShorteningCandidate, length: usize) {
+    let ShorteningCandidate { path: place, warning, known_position: known, .. } = candidate;
     let Some(text) = text_at(document, &place) else {
         return;
     };
-    // An existing marker is not part of the value.
+    // An existing marker does not belong to the value.
     let own = text.strip_suffix(TRUNCATION_MARKER).unwrap_or(text);
-    let kept = beginning(own, length - TRUNCATION_MARKER.len());
+    let kept = longest_prefix(own, length - TRUNCATION_MARKER.len());
     let size = Size::of(kept);
     *text = format!("{kept}{TRUNCATION_MARKER}");
     let warning = Warning { returned_bytes: Some(size.bytes), truncated_length: Some(size.chars), ..warning };
@@ -218,13 +234,13 @@ fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut 
     if inside == FieldPath::root().key("message") { Some(&mut error.message) } else { error.hint.as_mut() }
 }
 
-/// Returns the document without its data, if shortening texts does not suffice.
+/// Returns the document without its data, for an answer that cannot be shortened enough.
 fn without_data(document: Document, limit: usize, size: usize) -> Document {
     let warnings_size = usize::try_from(measure_json(&document.warnings).bytes).unwrap_or(usize::MAX);
     let cause = if document.bytes().saturating_sub(warnings_size) <= limit {
         format!("{warnings_size} bytes are its warnings")
     } else {
-        "it is not its texts that are too long".to_owned()
+        "shortening its texts is not enough".to_owned()
     };
     let Document { data, error, warnings, duration_ms } = document;
     let exit_code = error.as_ref().map_or(EXIT_CODE_NO, |error| error.exit_code);
@@ -239,16 +255,16 @@ fn without_data(document: Document, limit: usize, size: usize) -> Document {
         .in_phase(Phase::Output)
         .with_hint("Ask for fewer items at once, or raise the limit.")
     };
-    let gone = (error.is_some() && !data.is_null()).then(|| {
+    let omission = (error.is_some() && !data.is_null()).then(|| {
         let message = "left out: the answer would be over its limit";
         Warning::field_truncated(FieldPath::data(), Size::default(), message)
             .with_original(measure_json(&data))
     });
     let kept = warnings.into_iter().filter(|warning| warning.kind == WarningKind::Notice);
     let attempts = [
-        (error.clone(), kept.chain(gone.clone()).collect()),
-        (error, gone.clone().into_iter().collect()),
-        (None, gone.into_iter().collect::<Vec<_>>()),
+        (error.clone(), kept.chain(omission.clone()).collect()),
+        (error, omission.clone().into_iter().collect()),
+        (None, omission.into_iter().collect::<Vec<_>>()),
     ];
     let documents = attempts.into_iter().map(|(error, warnings)| Document {
         data: Value::Null,

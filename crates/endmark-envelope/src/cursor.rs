@@ -1,4 +1,4 @@
-//! Encodes where a page ends as an opaque word. (EN-5)
+//! Encodes the position after a page as an opaque string. (EN-5)
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use crate::error::ErrorBody;
 use crate::path::FieldPath;
 
-/// The beginning of every cursor: its product and its version.
+/// The prefix of every cursor. It contains the product and the version.
 const PREFIX: &str = "emc1_";
 
-/// The beginning of cursors of any version.
-const FAMILY: &str = "emc";
+/// The prefix of cursors of any version.
+const ANY_VERSION_PREFIX: &str = "emc";
 
 /// The length of a checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
@@ -20,10 +20,10 @@ const CHECKSUM_BYTES: usize = 4;
 /// The reason why a cursor cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is another word.
+    /// The text is not a cursor.
     #[error("the cursor was not made by this program")]
-    Foreign,
-    /// It has another version.
+    NotACursor,
+    /// The cursor has another version.
     #[error("the cursor is of another version of this program")]
     OtherVersion,
     /// The cursor was changed or cut.
@@ -42,7 +42,7 @@ impl From<CursorError> for ErrorBody {
     }
 }
 
-/// Encodes the checksum of a list's name, then the key.
+/// Encodes the checksum of a list's name and filters, followed by the key.
 pub(crate) fn encode(list: u32, key: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut content = list.to_be_bytes().to_vec();
     serde_json::to_writer(&mut content, key)?;
@@ -57,21 +57,21 @@ pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, 
     if of != list {
         return Err(CursorError::OtherList);
     }
-    // The checksum is right, so the cursor belongs to a list of this name with another type of keys.
+    // The checksum is correct, so the cursor belongs to a list with this name but with another type of keys.
     serde_json::from_slice(&key).map_err(|_| CursorError::OtherList)
 }
 
-/// Whether a text is a cursor, which must not be shortened.
+/// Returns whether a text is a cursor. A cursor must not be shortened.
 pub(crate) fn is_cursor(text: &str) -> bool {
     text.starts_with(PREFIX) && decode_parts(text).is_ok()
 }
 
-/// Decodes the list and the key.
+/// Decodes the list's checksum and the key.
 fn decode_parts(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
     let Some(encoded) = cursor.strip_prefix(PREFIX) else {
-        let version = cursor.strip_prefix(FAMILY).and_then(|rest| rest.split_once('_'));
+        let version = cursor.strip_prefix(ANY_VERSION_PREFIX).and_then(|rest| rest.split_once('_'));
         let is_ours = version.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
-        return Err(if is_ours { CursorError::OtherVersion } else { CursorError::Foreign });
+        return Err(if is_ours { CursorError::OtherVersion } else { CursorError::NotACursor });
     };
     let mut content = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| CursorError::Damaged)?;
     let split = content.len().checked_sub(CHECKSUM_BYTES).ok_or(CursorError::Damaged)?;
@@ -97,13 +97,13 @@ mod tests {
         assert_eq!(wrong(7, &cursor[..cursor.len() - 1]), CursorError::Damaged);
         assert_eq!(wrong(7, PREFIX), CursorError::Damaged);
         assert_eq!(wrong(7, &cursor.replacen("emc1_", "emc2_", 1)), CursorError::OtherVersion);
-        assert_eq!(wrong(7, "CAUQAA"), CursorError::Foreign);
-        assert_eq!(wrong(7, ""), CursorError::Foreign);
+        assert_eq!(wrong(7, "CAUQAA"), CursorError::NotACursor);
+        assert_eq!(wrong(7, ""), CursorError::NotACursor);
         assert_eq!(decode::<bool>(7, &cursor), Err(CursorError::OtherList));
     }
 
     #[test]
-    fn any_changed_letter_is_detected() {
+    fn any_changed_character_is_detected() {
         let cursor = encode(7, &"key").unwrap();
         for at in PREFIX.len()..cursor.len() {
             let mut changed = cursor.clone().into_bytes();

@@ -1,12 +1,12 @@
-//! Detects values that a backend has already cut, from traces of the cut. (EN-3)
+//! Detects values that a backend already cut, from traces of the cut. (EN-3)
 
 use serde_json::Value;
 
 use crate::marker::{before_ellipsis, ends_in_marker};
 
-/// Known facts about one value: its maximum size, its true size, and its markers of a cut.
+/// What is known about one value: its maximum size, its true size, and its markers of a cut.
 ///
-/// All sizes are optional. A rule without any still finds markers and incomplete UTF-8.
+/// All sizes are optional. Even a rule without sizes detects markers and incomplete UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldRule {
     /// The backend keeps at most this many UTF-8 bytes. A value of this size was probably cut.
@@ -18,30 +18,30 @@ pub struct FieldRule {
     /// The declared size of the value in UTF-8 bytes. A shorter value was cut, and a value of exactly this size is
     /// whole.
     pub declared_bytes: Option<u64>,
-    /// The declared Unicode characters of the value, as above.
+    /// The declared number of Unicode characters of the value. The same rules apply as to `declared_bytes`.
     pub declared_chars: Option<u64>,
-    /// The declared items of the list, as above.
+    /// The declared number of items of the list. The same rules apply as to `declared_bytes`.
     pub declared_items: Option<u64>,
-    /// The sibling member with the value's UTF-8 bytes.
+    /// The name of the sibling member that contains the number of UTF-8 bytes of the value.
     pub bytes_in: Option<String>,
-    /// The sibling member with the value's Unicode characters.
+    /// The name of the sibling member that contains the number of Unicode characters of the value.
     pub chars_in: Option<String>,
-    /// The sibling member with the number of items of the list.
+    /// The name of the sibling member that contains the number of items of the list.
     pub items_in: Option<String>,
-    /// The list has a token for another page, and the reader cannot request that page.
+    /// Whether the list has a token for another page that the reader cannot request.
     pub has_page_token: bool,
-    /// The sibling member of the list with such a token.
+    /// The name of the sibling member that contains such a token.
     pub page_token_in: Option<String>,
     /// Endings that mark a cut, in addition to the usual markers.
     pub markers: Vec<String>,
-    /// The value is exact: nothing is detected in it.
+    /// Whether the value is certainly whole, so that nothing is detected in it.
     pub is_exact: bool,
     /// The handle under which the full value can be read.
     pub handle: Option<String>,
 }
 
 impl FieldRule {
-    /// Makes a rule for an exact value, whatever its ending.
+    /// Creates a rule for a value that is certainly whole, whatever its ending.
     pub fn exact() -> Self {
         Self { is_exact: true, ..Self::default() }
     }
@@ -56,7 +56,7 @@ pub enum ReceivedValue<'a> {
     Text(&'a str),
     /// A list with this many items.
     List(u64),
-    /// Anything that cannot be cut.
+    /// Any other value, which cannot be cut.
     Other,
 }
 
@@ -95,23 +95,24 @@ pub struct Cut {
     pub original_items: Option<u64>,
 }
 
-/// Evidence of a cut (EN-3), the strongest first.
+/// Evidence of a cut (EN-3), from the strongest to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Evidence {
     /// The value is shorter than declared.
     LengthDiffers,
-    /// The value ends within a character.
+    /// The value ends inside a character.
     IncompleteUtf8,
     /// The value has a token for another page, which the reader cannot request.
     PageTokenWithoutPage,
-    /// The value ends in a marker, or in an ellipsis near a known limit or next to a longer original.
+    /// The value ends in a marker. Or it ends in an ellipsis, and is close to a known limit or has a longer
+    /// sibling with the same beginning.
     Marker,
-    /// The value has the maximum size that the backend can keep, and no declared size confirms that it is whole.
+    /// The value has the maximum size that the backend keeps, and no declared size confirms that it is whole.
     SizeReached,
 }
 
 impl Evidence {
-    /// Returns the evidence in words that can follow a field's name.
+    /// Returns a description of the evidence that can follow a field's name.
     pub fn message(self) -> &'static str {
         match self {
             Self::LengthDiffers => "the backend returned less than it declares",
@@ -124,13 +125,13 @@ impl Evidence {
 }
 
 /// Detects whether a backend cut a value (EN-3). Evidence is a declared length that the value does not have,
-/// incomplete UTF-8, a page token without a page, a marker at the end, or a reached size limit. An ellipsis is a
-/// marker only near such a limit: `Loading...` is whole.
+/// incomplete UTF-8, a page token without a page, a marker at the end, or a reached size limit. An ellipsis
+/// is a marker only near such a limit: `Loading...` is whole.
 ///
-/// A value of exactly its declared length is whole, whatever its ending and size are. Only half a character at its
-/// end, or a token for another page, contradicts that.
+/// A value of exactly its declared length is whole, whatever its ending and size. Only half a character at
+/// its end, or a token for another page, is evidence against that.
 ///
-/// Text decoded with replacement characters ends in one if the bytes ended within a character.
+/// Text that was decoded with replacement characters ends in one if the bytes ended inside a character.
 ///
 /// ```
 /// use endmark_envelope::{Evidence, FieldRule, detect_cut};
@@ -154,7 +155,7 @@ pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> 
     let value = value.into();
     let is_over = |actual: u64, limit: Option<u64>| limit.is_some_and(|limit| actual >= limit);
     let is_short = |actual: u64, declared: Option<u64>| declared.is_some_and(|declared| actual < declared);
-    // Only a value of exactly its declared size is certainly whole.
+    // Only the exact declared size proves that a value is whole.
     let is_met = |actual: u64, declared: Option<u64>| declared == Some(actual);
     let (mut bytes, mut chars, mut items) = (0, 0, 0);
     let evidence = match value {
@@ -176,8 +177,8 @@ pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> 
             let has_lengths = rule.max_chars.is_some() || rule.declared_chars.is_some();
             chars = if has_lengths { text.chars().count() as u64 } else { 0 };
             let is_near = || {
-                is_over(bytes + LONGEST_WORD, rule.max_bytes.or(rule.declared_bytes))
-                    || is_over(chars + LONGEST_WORD, rule.max_chars.or(rule.declared_chars))
+                is_over(bytes + MAX_WORD_BYTES, rule.max_bytes.or(rule.declared_bytes))
+                    || is_over(chars + MAX_WORD_BYTES, rule.max_chars.or(rule.declared_chars))
             };
             if is_short(bytes, rule.declared_bytes) || is_short(chars, rule.declared_chars) {
                 Some(Evidence::LengthDiffers)
@@ -193,7 +194,7 @@ pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> 
             }
         }
     };
-    // A value longer than declared has another original.
+    // If a value is longer than declared, the declared size is not that of its original.
     let original = |declared: Option<u64>, actual: u64| declared.filter(|declared| *declared >= actual);
     evidence.map(|evidence| Cut {
         evidence,
@@ -203,10 +204,12 @@ pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> 
     })
 }
 
-/// A backend that cuts between words and adds an ellipsis stays below its limit by less than this, in bytes.
-const LONGEST_WORD: u64 = 24;
+/// The maximum distance from its limit in bytes of a value that a backend cut between words. The backend adds
+/// an ellipsis to such a value.
+const MAX_WORD_BYTES: u64 = 24;
 
-/// Returns the valid text at the beginning of a value, its length in bytes, and whether it ends within a character.
+/// Returns the valid text at the beginning of a value, the value's length in bytes, and whether it ends
+/// inside a character.
 fn valid_part(value: ReceivedValue<'_>) -> (&str, u64, bool) {
     match value {
         ReceivedValue::Text(text) => (text, text.len() as u64, false),
@@ -214,8 +217,9 @@ fn valid_part(value: ReceivedValue<'_>) -> (&str, u64, bool) {
             Ok(text) => (text, bytes.len() as u64, false),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
-                // An invalid sequence in the middle is not a cut, and does not hide the end.
-                let is_incomplete = bytes.utf8_chunks().last().is_some_and(|chunk| is_cut(chunk.invalid()));
+                // An invalid sequence in the middle is not a cut, so only the end counts.
+                let is_incomplete =
+                    bytes.utf8_chunks().last().is_some_and(|chunk| is_incomplete_character(chunk.invalid()));
                 (str::from_utf8(valid).unwrap_or_default(), bytes.len() as u64, is_incomplete)
             }
         },
@@ -223,8 +227,8 @@ fn valid_part(value: ReceivedValue<'_>) -> (&str, u64, bool) {
     }
 }
 
-/// Whether these last bytes are an incomplete character.
-fn is_cut(invalid: &[u8]) -> bool {
+/// Returns whether these last bytes are an incomplete character.
+fn is_incomplete_character(invalid: &[u8]) -> bool {
     str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
 }
 

@@ -12,8 +12,8 @@ use crate::warning::{Size, Warning, WarningKind};
 
 /// An envelope that is ready to be written.
 ///
-/// It has the same members as an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from the other members,
-/// so that they cannot contradict them.
+/// It has the same members as an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from the other
+/// members, so that they cannot contradict them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The result of the command.
@@ -27,7 +27,7 @@ pub struct Document {
 }
 
 #[derive(Serialize)]
-struct Members<'a> {
+struct EnvelopeMembers<'a> {
     ok: bool,
     data: &'a Value,
     error: Option<&'a ErrorBody>,
@@ -36,7 +36,7 @@ struct Members<'a> {
 }
 
 impl Document {
-    /// Returns the exit code of the process: 0 exactly if there is no error.
+    /// Returns the exit code of the process. It is 0 only if there is no error.
     pub fn exit_code(&self) -> u8 {
         self.error.as_ref().map_or(0, |error| ErrorBody::non_zero(error.exit_code))
     }
@@ -47,7 +47,7 @@ impl Document {
         Meta { truncated, duration_ms: self.duration_ms }
     }
 
-    /// Returns the document reduced to this many bytes, including its newline (EN-5): see [`cap`].
+    /// Returns the document shortened to this many bytes, including its newline (EN-5); see [`cap`].
     #[must_use]
     pub fn within(self, max_response_bytes: usize) -> Self {
         cap(self, max_response_bytes)
@@ -78,9 +78,9 @@ impl Document {
         writer.flush().map_err(|source| WriteError { written, source })
     }
 
-    /// Returns its size in bytes with its newline.
+    /// Returns the size of the document in bytes, including its newline.
     pub(crate) fn bytes(&self) -> usize {
-        let mut count = Count::default();
+        let mut count = ByteCounter::default();
         // Counting cannot fail.
         let _ = serde_json::to_writer(&mut count, self);
         count.bytes + 1
@@ -91,7 +91,7 @@ impl Serialize for Document {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = |error| ErrorBody { exit_code: self.exit_code(), ..ErrorBody::clone(error) };
         let error = self.error.as_ref().map(written);
-        let members = Members {
+        let members = EnvelopeMembers {
             ok: self.error.is_none(),
             data: &self.data,
             error: error.as_ref(),
@@ -102,34 +102,35 @@ impl Serialize for Document {
     }
 }
 
-/// Error of a document that was not written.
+/// Error of a document that was not written completely.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the answer after {written} bytes: {source}")]
 pub struct WriteError {
-    /// Bytes written before the error.
+    /// The number of bytes that were written before the error.
     pub written: usize,
     /// The writer's error.
     pub source: io::Error,
 }
 
 impl WriteError {
-    /// Whether the reader closed before anything was written, so that it has no partial answer.
+    /// Returns whether the reader closed its input before anything was written. Such a reader has no partial
+    /// answer.
     pub fn is_unread(&self) -> bool {
         self.written == 0 && self.source.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// Counts written bytes.
+/// Counts the bytes and characters that are written to it.
 #[derive(Default)]
-struct Count {
+struct ByteCounter {
     bytes: usize,
     chars: usize,
 }
 
-impl Write for Count {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len();
-        // Each character has exactly one byte that is not a continuation byte.
+        // Count the bytes that begin a character.
         self.chars += bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
         Ok(bytes.len())
     }
@@ -141,7 +142,7 @@ impl Write for Count {
 
 /// Returns the size of a value as JSON on one line.
 pub(crate) fn measure_json(value: &impl Serialize) -> Size {
-    let mut count = Count::default();
+    let mut count = ByteCounter::default();
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     Size { bytes: count.bytes as u64, chars: count.chars as u64 }

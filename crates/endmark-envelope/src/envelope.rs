@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, Serializer, ser};
 use serde_json::Value;
 
-use crate::cap::{DEFAULT_MAX_RESPONSE_BYTES, cap_knowing};
+use crate::cap::{DEFAULT_MAX_RESPONSE_BYTES, cap_with_rules};
 use crate::detect::FieldRule;
 use crate::document::{Document, WriteError};
 use crate::error::ErrorBody;
@@ -18,8 +18,8 @@ use crate::warning::Warning;
 
 /// One answer of a command. All five members are always present (EN-1).
 ///
-/// Serialising it detects data that a backend cut (EN-3), and shortens data that exceeds a limit (EN-5), with a
-/// warning for each.
+/// Serialising it detects data that a backend cut (EN-3), and shortens data that exceeds a limit (EN-5), with
+/// a warning for each.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
@@ -65,17 +65,17 @@ impl<T> Envelope<T> {
         }
     }
 
-    /// Makes the answer of a command that succeeded.
+    /// Creates the answer of a command that succeeded.
     pub fn success(data: T) -> Self {
         Self::new(Some(data), None)
     }
 
-    /// Makes the answer of a command that failed.
+    /// Creates the answer of a command that failed.
     pub fn failure(error: ErrorBody) -> Self {
         Self::new(None, Some(error))
     }
 
-    /// Makes the answer of a command that has data and still fails: a verdict, a best attempt.
+    /// Creates the answer of a command that failed but still has data, such as a verdict or a best attempt.
     pub fn refusal(data: T, error: ErrorBody) -> Self {
         Self::new(Some(data), Some(error))
     }
@@ -100,50 +100,50 @@ impl<T> Envelope<T> {
         self
     }
 
-    /// Replaces all rules for its fields (EN-3).
+    /// Replaces the rules for all fields (EN-3).
     #[must_use]
     pub fn with_rules(self, rules: FieldRules) -> Self {
         Self { rules, ..self }
     }
 
-    /// Sets the limit in bytes, on one line and including its newline (EN-5): at least [`crate::MIN_RESPONSE_BYTES`],
-    /// by default [`DEFAULT_MAX_RESPONSE_BYTES`].
+    /// Sets the maximum size in bytes of the document on one line, including its newline (EN-5). The minimum
+    /// is [`crate::MIN_RESPONSE_LIMIT_BYTES`], and the default is [`DEFAULT_MAX_RESPONSE_BYTES`].
     #[must_use]
     pub fn with_max_response_bytes(self, max_response_bytes: usize) -> Self {
         Self { max_response_bytes, ..self }
     }
 
-    /// Whether the command succeeded: true exactly if there is no error.
+    /// Returns whether the command succeeded, that is, whether there is no error.
     pub fn is_ok(&self) -> bool {
         self.error.is_none()
     }
 }
 
 impl<T: Limits> Envelope<T> {
-    /// Makes the answer of a command that forwards a backend's data, with rules from the declared limits of its
-    /// fields. A field that returns exactly at its limit was probably cut (EN-3).
+    /// Creates the answer of a command that forwards a backend's data. Its rules are the declared limits of
+    /// the fields. A field whose size is exactly its limit was probably cut (EN-3).
     pub fn from_backend(data: T) -> Self {
         Self::success(data).with_rules(declared::<T>())
     }
 }
 
 impl<T: Serialize> Envelope<T> {
-    /// Returns the envelope in its final form: cut values are detected and oversized texts shortened, with a warning
-    /// for each. Fails only if `T` cannot be serialised to JSON.
+    /// Returns the envelope in its final form. Cut values are detected and oversized texts are shortened,
+    /// with a warning for each. Fails only if `T` cannot be serialised to JSON.
     pub fn document(&self) -> Result<Document, serde_json::Error> {
         let mut data = serde_json::to_value(&self.data)?;
         let mut warnings = self.warnings.clone();
         let known: HashSet<&FieldPath> = warnings.iter().filter_map(Warning::truncated_field).collect();
-        let mut found = self.rules.disclose(&mut data);
+        let mut found = self.rules.mark_cuts(&mut data);
         found.retain(|found| found.truncated_field().is_none_or(|field| !known.contains(field)));
         warnings.extend(found);
         let duration_ms = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
         let document = Document { data, error: self.error.clone(), warnings, duration_ms };
-        Ok(cap_knowing(document, self.max_response_bytes, &self.rules))
+        Ok(cap_with_rules(document, self.max_response_bytes, &self.rules))
     }
 
-    /// Converts the data to JSON, so that all commands of a program return one type. The rules for its fields stay.
-    /// Fails only if `T` cannot be serialised to JSON.
+    /// Converts the data to JSON, so that all commands of a program can return one type. The rules for its
+    /// fields stay. Fails only if `T` cannot be serialised to JSON.
     pub fn into_json(self) -> Result<Envelope<Value>, serde_json::Error> {
         let Self { data, error, warnings, duration, rules, max_response_bytes } = self;
         let data = data.map(serde_json::to_value).transpose()?;
@@ -155,8 +155,8 @@ impl<T: Serialize> Envelope<T> {
         self.document().map(|document| document.to_json())
     }
 
-    /// Writes the envelope as one JSON document on one line. Data that cannot be serialised to JSON writes nothing
-    /// (EN-1).
+    /// Writes the envelope as one JSON document on one line. Writes nothing if the data cannot be serialised
+    /// to JSON (EN-1).
     pub fn write_to(&self, writer: &mut dyn io::Write) -> Result<(), WriteError> {
         let document =
             self.document().map_err(|error| WriteError { written: 0, source: io::Error::other(error) })?;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unserialisable_data_leaves_nothing_behind() {
+    fn unserialisable_data_writes_nothing() {
         let mut written = Vec::new();
         let unserialisable = std::collections::BTreeMap::from([(vec![1], 2)]);
         assert!(Envelope::success(unserialisable).write_to(&mut written).is_err());

@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldPath;
 
-/// The code of an error about a value over its declared limit (EN-4).
+/// The code of the error for a value that exceeds its declared limit (EN-4).
 pub const FIELD_TOO_LARGE: &str = "FIELD_TOO_LARGE";
 
-/// The code of an error about an answer that cannot be shortened to its limit (EN-5).
+/// The code of the error for an answer that cannot be shortened to its limit (EN-5).
 pub const RESPONSE_TOO_LARGE: &str = "RESPONSE_TOO_LARGE";
 
-/// The exit code of invalid usage or input: nothing was done.
-const INVALID_INPUT: u8 = 2;
+/// The exit code for invalid usage or input. Nothing was done.
+const INVALID_INPUT_EXIT_CODE: u8 = 2;
 
 /// The exit code of a bug.
-pub(crate) const BUG: u8 = 70;
+pub(crate) const BUG_EXIT_CODE: u8 = 70;
 
 /// The `error` of an envelope: why a command failed.
 ///
@@ -37,7 +37,7 @@ pub struct ErrorBody {
     pub phase: Phase,
     /// The reason for people: a lower-case fragment without a final period.
     pub message: String,
-    /// The input field that it is about.
+    /// The input field that the error concerns.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub field: Option<FieldPath>,
     /// The limit of the field, in the unit of the code or message.
@@ -55,23 +55,23 @@ pub struct ErrorBody {
 pub enum Phase {
     /// The input was checked, and nothing was done yet.
     Validation,
-    /// The work had begun, and may be partly done.
+    /// The work had begun and may be partly done.
     Execution,
-    /// The work was done, and the answer failed.
+    /// The work was done, but the answer could not be returned.
     Output,
 }
 
 impl ErrorBody {
-    /// Makes an error without a field or a hint.
+    /// Creates an error without a field or a hint.
     ///
-    /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit
-    /// code 0 is not an error: it is mistaken for a bug of the caller, 70.
+    /// Exit code 2 means that nothing was done, so the phase is validation. With any other code the phase is
+    /// execution. Exit code 0 would not be an error; it is replaced by 70, the code for a bug.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
         let exit_code = Self::non_zero(exit_code);
         Self {
             code: code.into(),
             exit_code,
-            phase: if exit_code == INVALID_INPUT { Phase::Validation } else { Phase::Execution },
+            phase: if exit_code == INVALID_INPUT_EXIT_CODE { Phase::Validation } else { Phase::Execution },
             message: message.into(),
             field: None,
             limit: None,
@@ -80,12 +80,13 @@ impl ErrorBody {
         }
     }
 
-    /// Returns the exit code. 0 is replaced by the exit code of a bug.
+    /// Returns the exit code, or the exit code of a bug instead of 0.
     pub(crate) fn non_zero(exit_code: u8) -> u8 {
-        if exit_code == 0 { BUG } else { exit_code }
+        if exit_code == 0 { BUG_EXIT_CODE } else { exit_code }
     }
 
-    /// Makes the error of a value over its limit: exit code 2, before anything is written (EN-4).
+    /// Creates the error for a value that exceeds its limit. Its exit code is 2, because nothing was written
+    /// (EN-4).
     ///
     /// ```
     /// use endmark_envelope::{ErrorBody, FieldPath};
@@ -100,11 +101,11 @@ impl ErrorBody {
             field: Some(field),
             limit: Some(limit),
             actual: Some(actual),
-            ..Self::new(FIELD_TOO_LARGE, INVALID_INPUT, message)
+            ..Self::new(FIELD_TOO_LARGE, INVALID_INPUT_EXIT_CODE, message)
         }
     }
 
-    /// Sets the hint.
+    /// Sets the hint on what to do next.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -116,7 +117,7 @@ impl ErrorBody {
         Self { phase, ..self }
     }
 
-    /// Sets the field.
+    /// Sets the input field that the error concerns.
     #[must_use]
     pub fn about(self, field: FieldPath) -> Self {
         Self { field: Some(field), ..self }

@@ -1,14 +1,14 @@
 //! The envelope of the answers of commands: `ok`, `data`, `error`, `warnings`, `meta` (EN-1).
 //!
-//! All five are always present, in one complete JSON document. Contradictory combinations cannot be built: `ok` is
-//! derived from the error, and `meta.truncated` from the warnings. Serialising an [`Envelope`] detects what a backend
-//! already cut (EN-3) and keeps the answer within its limit (EN-5). Nothing is shortened without a [`Warning`]
-//! (EN-2).
+//! All five members are always present, in one complete JSON document. Contradictory combinations cannot be
+//! built: `ok` is derived from the error, and `meta.truncated` from the warnings. Serialising an [`Envelope`]
+//! detects what a backend already cut (EN-3) and keeps the answer within its limit (EN-5). Nothing is
+//! shortened without a [`Warning`] (EN-2).
 //!
-//! The envelope uses no file, clock or terminal; [`Envelope::write_to`] writes to any writer. The one function that
-//! does, `run`, requires the feature of that name, which is on by default.
+//! The envelope uses no file, clock or terminal; [`Envelope::write_to`] writes to any writer. Only the
+//! function `run` does, in the feature `run`, which is on by default.
 
-// Derived code names the crate as its users do.
+// Derived code uses the name of the crate, also inside the crate itself.
 extern crate self as endmark_envelope;
 
 mod cap;
@@ -30,11 +30,11 @@ mod shorten;
 mod walk;
 mod warning;
 
-pub use cap::{DEFAULT_MAX_RESPONSE_BYTES, MIN_RESPONSE_BYTES, cap};
+pub use cap::{DEFAULT_MAX_RESPONSE_BYTES, MIN_RESPONSE_LIMIT_BYTES, cap};
 pub use cursor::CursorError;
 pub use detect::{Cut, Evidence, FieldRule, ReceivedValue, detect_cut};
 pub use document::{Document, WriteError};
-/// Implements the trait of the same name: see there.
+/// Implements the trait [`Limits`](trait@limits::Limits).
 pub use endmark_envelope_derive::Limits;
 pub use envelope::{Envelope, Meta};
 pub use error::{ErrorBody, FIELD_TOO_LARGE, Phase, RESPONSE_TOO_LARGE};

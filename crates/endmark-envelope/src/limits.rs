@@ -1,4 +1,4 @@
-//! Limits of the fields of input, checked before anything is written. (EN-4)
+//! Size limits of input fields, checked before anything is written. (EN-4)
 
 mod implementations;
 
@@ -14,20 +14,21 @@ use crate::rules::FieldRules;
 /// The limits of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Limit {
-    /// UTF-8 bytes of a text, of each text in a list, or of each value of a map.
+    /// Maximum UTF-8 bytes of a text, of each text in a list, or of each value of a map.
     pub max_bytes: Option<u64>,
     /// Maximum number of Unicode characters.
     pub max_chars: Option<u64>,
-    /// Items of a list, or members of a map.
+    /// Maximum number of items of a list or members of a map.
     pub max_items: Option<u64>,
 }
 
-/// A type whose fields have limits, which `#[derive(Limits)]` reads from `#[limits(…)]` (EN-4).
+/// A type whose fields have limits. `#[derive(Limits)]` reads them from `#[limits(…)]` (EN-4).
 ///
-/// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for
-/// lists and maps; `skip` for a field without limits. Every other field is checked by its own type, so that a nested
-/// struct cannot be forgotten, nor a field that is not serialised. In a map, the values and their number are limited,
-/// but not the keys. If the keys come from outside as well, use a list of structs with a name and a value.
+/// A field may have `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items
+/// = N` for lists and maps; and `skip` for a field without limits. The type of any other field checks that
+/// field, so that nested structs and fields that are not serialised cannot be forgotten. In a map, the values
+/// and their number are limited, but not the keys. If the keys are user input, use a list of structs with a
+/// name and a value.
 ///
 /// ```
 /// use endmark_envelope::{Checked, ErrorBody, Limits};
@@ -56,18 +57,18 @@ pub struct Limit {
 /// assert_eq!(error.hint.unwrap(), "Shorten it; `author.name` has 41 characters, at most 40, too.");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` says nothing about the limits of its fields",
+    message = "`{Self}` does not declare the limits of its fields",
     label = "has no limits",
     note = "derive `endmark_envelope::Limits` for `{Self}`, or write `#[limits(skip)]` on the field"
 )]
 pub trait Limits {
-    /// Adds the rules of this type at this path with this limit.
+    /// Adds the rules of this type for the values at this path, which have this limit.
     fn declare(at: &FieldPattern, limit: Limit, into: &mut FieldRules);
 
-    /// Adds the fields of a value at this path that are over their limit.
+    /// Adds the fields of the value at this path that exceed their limit.
     fn check_at(&self, at: &FieldPath, limit: Limit, found: &mut Vec<FieldTooLarge>);
 
-    /// Fails if any field of the value is over its limit.
+    /// Returns an error if any field of the value exceeds its limit.
     fn check_limits(&self) -> Result<(), TooLarge> {
         let mut found = Vec::new();
         self.check_at(&FieldPath::root(), Limit::default(), &mut found);
@@ -75,19 +76,20 @@ pub trait Limits {
     }
 }
 
-/// Returns the rules for the fields of a type in an envelope's data: a backend keeps no more than may be written.
+/// Returns rules for the data of an envelope from the limits of `T`, because a backend keeps at most what may
+/// be written.
 pub fn declared<T: Limits + ?Sized>() -> FieldRules {
     let mut rules = FieldRules::default();
     T::declare(&FieldPattern::data(), Limit::default(), &mut rules);
     rules
 }
 
-/// A value within its limits. Functions that write take it, so that the check cannot be forgotten.
+/// A value within its limits. Functions that write require this type, so that the check cannot be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked<T>(T);
 
 impl<T: Limits> Checked<T> {
-    /// Fails if any field of the value is over its limit (EN-4).
+    /// Checks the limits of a value. Returns an error if any field exceeds its limit (EN-4).
     pub fn new(value: T) -> Result<Self, TooLarge> {
         value.check_limits().map(|()| Self(value))
     }
@@ -106,45 +108,45 @@ impl<T> Deref for Checked<T> {
     }
 }
 
-/// One field that is over its limit.
+/// A field that exceeds its limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` has {actual} {unit}, at most {limit}")]
 pub struct FieldTooLarge {
     /// The path of the field in the input.
     pub field: FieldPath,
-    /// Its limit.
+    /// The limit of the field.
     pub limit: u64,
-    /// Its actual size.
+    /// The actual size of the field.
     pub actual: u64,
-    /// Bytes, characters or items.
+    /// The unit: bytes, characters or items.
     pub unit: &'static str,
 }
 
-/// The fields of one value that are over their limit: at least one.
+/// Error with the fields of one value that exceed their limits. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", ErrorBody::from(self.clone()).message)]
 pub struct TooLarge(Vec<FieldTooLarge>);
 
 impl TooLarge {
-    /// Returns the error of these fields, or `None` if the list is empty.
+    /// Returns the error for these fields, or `None` if the list is empty.
     pub fn new(fields: Vec<FieldTooLarge>) -> Option<Self> {
         (!fields.is_empty()).then_some(Self(fields))
     }
 
-    /// Returns the fields, in the order of the type.
+    /// Returns the fields in the order of their declaration.
     pub fn fields(&self) -> &[FieldTooLarge] {
         &self.0
     }
 }
 
 /// Maximum number of additional fields that a hint names.
-const FIELDS_NAMED_IN_HINT: usize = 3;
+const MAX_FIELDS_IN_HINT: usize = 3;
 
 impl From<TooLarge> for ErrorBody {
     fn from(TooLarge(fields): TooLarge) -> Self {
         let others: Vec<String> =
-            fields.iter().skip(1).take(FIELDS_NAMED_IN_HINT).map(ToString::to_string).collect();
-        let more = match fields.len().saturating_sub(1 + FIELDS_NAMED_IN_HINT) {
+            fields.iter().skip(1).take(MAX_FIELDS_IN_HINT).map(ToString::to_string).collect();
+        let more = match fields.len().saturating_sub(1 + MAX_FIELDS_IN_HINT) {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
@@ -152,7 +154,7 @@ impl From<TooLarge> for ErrorBody {
             [] => "Shorten it; nothing was written.".to_owned(),
             others => format!("Shorten it; {}{more}, too.", others.join("; ")),
         };
-        // There is always at least one.
+        // The list always contains at least one field.
         let first = fields.into_iter().next().unwrap_or_default();
         Self::field_too_large(first.field, first.limit, first.actual, first.unit).with_hint(hint)
     }
@@ -165,18 +167,18 @@ impl Default for FieldTooLarge {
 }
 
 impl Limit {
-    /// Returns the rule for a value from a backend that keeps this limit.
+    /// Returns the rule for a value from a backend with this limit.
     pub(crate) fn rule(self) -> FieldRule {
         let Self { max_bytes, max_chars, max_items } = self;
         FieldRule { max_bytes, max_chars, max_items, ..FieldRule::default() }
     }
 }
 
-/// Compiles only for types that `max_bytes` and `max_chars` apply to.
+/// Compiles only for types with `max_bytes` and `max_chars`.
 #[doc(hidden)]
 pub fn is_text<T: LimitedText + ?Sized>() {}
 
-/// Compiles only for types that `max_items` applies to.
+/// Compiles only for types with `max_items`.
 #[doc(hidden)]
 pub fn is_list<T: LimitedList + ?Sized>() {}
 

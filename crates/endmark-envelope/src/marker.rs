@@ -1,36 +1,37 @@
 //! The marker at the end of a shortened value, and the markers of other programs. (EN-2, EN-3)
 
-/// The end of a value that was shortened (EN-2).
+/// The end of a shortened value (EN-2).
 pub const TRUNCATION_MARKER: &str = "…[truncated]";
 
-/// Maximum distance of a marker from the end, in bytes.
-const LONGEST_MARKER: usize = 120;
+/// Maximum number of bytes from the start of a marker to the end of the text.
+const MAX_MARKER_BYTES: usize = 120;
 
-/// Words in brackets that mean that something is missing.
+/// Words that indicate an omission if they are in brackets.
 const OMISSION_WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
 
-/// Whether a text ends in one of these markers, or in a widely used one, such as `… (truncated)`, `[...]`, `<output
-/// truncated>`, `... 12 more characters`.
+/// Returns whether a text ends in one of these markers or in a common one, such as `… (truncated)`, `[...]`,
+/// `<output truncated>`, `... 12 more characters`.
 pub(crate) fn ends_in_marker(text: &str, markers: &[String]) -> bool {
     let is_there = |marker: &String| !marker.is_empty() && text.ends_with(marker.as_str());
     if markers.iter().any(is_there) {
         return true;
     }
     let text = text.trim_end();
-    let tail = &text[text.floor_char_boundary(text.len().saturating_sub(LONGEST_MARKER))..];
+    let tail = &text[text.floor_char_boundary(text.len().saturating_sub(MAX_MARKER_BYTES))..];
     ends_in_brackets(tail) || ends_in_a_count(tail)
 }
 
-/// Returns the text before the ellipsis at its end. A text that is only an ellipsis has none.
+/// Returns the text before the ellipsis at its end. Returns `None` if the text has no ellipsis, or is nothing
+/// else.
 ///
-/// An ellipsis alone proves nothing: `Loading...` is whole.
+/// An ellipsis alone does not prove a cut: `Loading...` is whole.
 pub(crate) fn before_ellipsis(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let before = text.strip_suffix("...").or_else(|| text.strip_suffix('…'))?.trim_end_matches(['.', '…']);
     Some(before).filter(|before| !before.is_empty())
 }
 
-/// `[truncated]`, `(… 12 more lines omitted)`, `[...]`.
+/// Returns whether a text ends like `[truncated]`, `(… 12 more lines omitted)` or `[...]`.
 fn ends_in_brackets(tail: &str) -> bool {
     let (open, close) = match tail.chars().next_back() {
         Some(')') => ('(', ')'),
@@ -46,7 +47,7 @@ fn ends_in_brackets(tail: &str) -> bool {
     inside == "..." || inside == "…" || OMISSION_WORDS.iter().any(|word| inside.contains(word))
 }
 
-/// `... 12 more characters`, `… 3 more items`.
+/// Returns whether a text ends like `... 12 more characters` or `… 3 more items`.
 fn ends_in_a_count(tail: &str) -> bool {
     let after = tail.rfind("...").map(|at| at + 3).max(tail.rfind('…').map(|at| at + '…'.len_utf8()));
     let Some(rest) = after.map(|at| &tail[at..]) else {

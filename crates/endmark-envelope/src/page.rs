@@ -1,4 +1,4 @@
-//! Splits lists into pages. Nothing is omitted, because the rest is on the next page. (EN-5)
+//! Splits lists into pages. Nothing is omitted, because the next page contains the rest. (EN-5)
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::document::measure_json;
 /// The default number of items on a page.
 pub const DEFAULT_PAGE_ITEMS: usize = 50;
 
-/// The default size of the items on a page, in bytes. There is room for the rest of the answer.
+/// The default size of the items on a page, in bytes. It leaves space for the rest of the answer.
 pub const DEFAULT_PAGE_BYTES: usize = DEFAULT_MAX_RESPONSE_BYTES / 5 * 4;
 
 /// Some items of a list, and the cursor for the following ones (EN-5).
@@ -19,18 +19,19 @@ pub const DEFAULT_PAGE_BYTES: usize = DEFAULT_MAX_RESPONSE_BYTES / 5 * 4;
 pub struct Page<T> {
     /// The items, in the list's order.
     pub items: Vec<T>,
-    /// The cursor of the next page; null on the last one.
+    /// The cursor of the next page. Null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// How a list is divided into pages.
+/// Divides a list into pages.
 ///
-/// A cursor has the key of the last item of its page, and the next page begins after that key. So items added between
-/// two requests move nothing: each item that existed at the beginning is returned exactly once. The keys must be
-/// unique, in the list's order, and never change: `(created_at, id)`, not a position.
+/// A cursor contains the key of the last item of its page, and the next page begins after that key. Items
+/// that are added between two requests do not move the others, so each item that existed at the beginning is
+/// returned exactly once. The keys must be unique, in the list's order, and never change: `(created_at, id)`,
+/// not a position.
 ///
-/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed, so treat the key
-/// in it as user input.
+/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed, so treat
+/// the key in it as user input.
 ///
 /// ```
 /// use endmark_envelope::Pages;
@@ -53,54 +54,55 @@ pub struct Page<T> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pages {
-    /// The list's name and its filters, which a cursor must match.
+    /// The list's name and its filters. They must match those of a cursor.
     list: Fingerprint,
     items: usize,
     bytes: usize,
 }
 
 impl Pages {
-    /// Makes the pages of the list of this name.
+    /// Creates the pages of the list with this name.
     pub fn of(list: &str) -> Self {
         Self {
-            list: Fingerprint::default().add_word(list),
+            list: Fingerprint::default().with_word(list),
             items: DEFAULT_PAGE_ITEMS,
             bytes: DEFAULT_PAGE_BYTES,
         }
     }
 
-    /// Adds a filter. A cursor for another value is rejected.
+    /// Adds a filter. A cursor with another value of the filter is rejected.
     #[must_use]
     pub fn filtered_by(mut self, name: &str, value: &str) -> Self {
-        self.list = self.list.add_word(name).add_word(value);
+        self.list = self.list.with_word(name).with_word(value);
         self
     }
 
-    /// Sets the maximum number of items on a page, which is at least one.
+    /// Sets the maximum number of items on a page. The minimum is 1.
     #[must_use]
     pub fn with_items(self, items: usize) -> Self {
         Self { items: items.max(1), ..self }
     }
 
-    /// Sets the maximum size of a page's items as JSON, in bytes. A larger item gets its own page.
+    /// Sets the maximum size of a page's items as JSON, in bytes. A larger item gets a page of its own.
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
     }
 
-    /// Returns the key after which the page of this cursor begins, or `None` for the first page.
+    /// Returns the key after which the page of this cursor begins. Returns `None` without a cursor, for the
+    /// first page.
     pub fn decode_cursor<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, CursorError> {
         cursor.map(|cursor| cursor::decode(self.list.checksum(), cursor)).transpose()
     }
 
-    /// Returns the number of rows to request from a backend: one more than a page has, which shows whether there is
-    /// another page.
+    /// Returns the number of rows to request from a backend. It is one more than the items of a page, to show
+    /// whether another page follows.
     pub fn rows_to_fetch(&self) -> usize {
         self.items.saturating_add(1)
     }
 
-    /// Returns the page that begins with these rows. `key` returns the list's sort key. Fails only if an item or a
-    /// key cannot be serialised to JSON.
+    /// Returns the page that consists of the first of these rows. `key` returns the sort key of a row. Fails
+    /// only if an item or a key cannot be serialised to JSON.
     pub fn page<T: Serialize, K: Serialize>(
         &self,
         rows: impl IntoIterator<Item = T>,
@@ -121,12 +123,12 @@ impl Pages {
     }
 }
 
-/// The words that identify a list, each with its length, so that `ab`, `c` differs from `a`, `bc`.
+/// The words that identify a list. Each is stored with its length, so that `ab`, `c` differs from `a`, `bc`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fingerprint(Vec<u8>);
 
 impl Fingerprint {
-    fn add_word(mut self, word: &str) -> Self {
+    fn with_word(mut self, word: &str) -> Self {
         self.0.extend((word.len() as u64).to_be_bytes());
         self.0.extend(word.as_bytes());
         self

@@ -17,8 +17,8 @@ pub enum Segment {
 
 /// The path of a value in an envelope, as written in a warning or an error (EN-2).
 ///
-/// A key that is not a plain word is in brackets and quotation marks, escaped as in JSON, so that every path can be
-/// parsed.
+/// A key that is not a plain word is in brackets and quotation marks and escaped as in JSON, so that every
+/// path can be parsed.
 ///
 /// ```
 /// use endmark_envelope::FieldPath;
@@ -30,7 +30,7 @@ pub enum Segment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Segment>);
 
-/// Error of a text that is not a path, with the byte of the fault.
+/// Error of a text that is not a path, with the byte offset of the first invalid part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at} of the path `{path}`: {reason}")]
 pub struct PathError {
@@ -40,7 +40,7 @@ pub struct PathError {
 }
 
 impl FieldPath {
-    /// Returns the path of the root, which is an empty text.
+    /// Returns the path of the root. It is displayed as an empty text.
     pub fn root() -> Self {
         Self::default()
     }
@@ -85,7 +85,7 @@ impl FieldPath {
         })
     }
 
-    /// Returns the path without its first step: from an envelope's path to one within its `data`.
+    /// Returns the path without its first step. This converts an envelope's path to a path within its `data`.
     #[must_use]
     pub fn without_first(&self) -> Self {
         Self(self.0.iter().skip(1).cloned().collect())
@@ -152,12 +152,12 @@ fn write_key(formatter: &mut Formatter<'_>, name: &str, is_first: bool) -> fmt::
         }
         formatter.write_str(name)
     } else {
-        // A JSON string can have any content.
+        // A key may contain any characters, so write it as a JSON string.
         write!(formatter, "[{}]", Value::from(name))
     }
 }
 
-/// Whether a key needs no quotation marks.
+/// Returns whether a key needs no quotation marks.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
@@ -169,8 +169,8 @@ impl FromStr for FieldPath {
     fn from_str(text: &str) -> Result<Self, PathError> {
         let pattern: FieldPattern = text.parse()?;
         let segments = pattern.0.into_iter().map(|step| match step {
-            Step::Exactly(segment) => Ok(segment),
-            Step::Any => {
+            PatternStep::Segment(segment) => Ok(segment),
+            PatternStep::Any => {
                 let at = text.find("[*]").unwrap_or_default();
                 Err(PathError { path: text.to_owned(), at, reason: "`[*]` names no single item" })
             }
@@ -202,14 +202,14 @@ impl<'de> Deserialize<'de> for FieldPath {
 /// # Ok::<(), endmark_envelope::PathError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct FieldPattern(Vec<Step>);
+pub struct FieldPattern(Vec<PatternStep>);
 
-/// Maximum number of steps of a declared pattern: six nested lists.
+/// Maximum number of steps of a declared pattern. It allows six nested lists.
 const MAX_PATTERN_STEPS: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Step {
-    Exactly(Segment),
+enum PatternStep {
+    Segment(Segment),
     Any,
 }
 
@@ -227,59 +227,59 @@ impl FieldPattern {
     /// Adds a member.
     #[must_use]
     pub fn key(mut self, name: impl Into<String>) -> Self {
-        self.0.push(Step::Exactly(Segment::Key(name.into())));
+        self.0.push(PatternStep::Segment(Segment::Key(name.into())));
         self
     }
 
-    /// Adds a step for everything in the list or map.
+    /// Adds a step that matches every item of a list or member of a map.
     #[must_use]
     pub fn any(mut self) -> Self {
-        self.0.push(Step::Any);
+        self.0.push(PatternStep::Any);
         self
     }
 
-    /// Returns this pattern below another one.
+    /// Returns this pattern with `other` before it.
     #[must_use]
     pub fn below(&self, mut other: Self) -> Self {
         other.0.extend(self.0.iter().cloned());
         other
     }
 
-    /// Whether it is so deep that the rules of a recursive type end here.
+    /// Returns whether the pattern is so deep that the rules of a recursive type stop here.
     #[doc(hidden)]
     pub fn is_deep(&self) -> bool {
         self.0.len() > MAX_PATTERN_STEPS
     }
 
-    /// Whether a path matches.
+    /// Returns whether the pattern matches a path.
     pub fn matches(&self, path: &FieldPath) -> bool {
-        self.0.len() == path.0.len() && self.begins(path)
+        self.0.len() == path.0.len() && self.matches_beginning(path)
     }
 
-    /// Whether a path lies within a matching one.
+    /// Returns whether a path is inside a path that the pattern matches.
     pub fn is_above(&self, path: &FieldPath) -> bool {
-        self.0.len() < path.0.len() && self.begins(path)
+        self.0.len() < path.0.len() && self.matches_beginning(path)
     }
 
-    fn begins(&self, path: &FieldPath) -> bool {
+    fn matches_beginning(&self, path: &FieldPath) -> bool {
         self.0.iter().zip(&path.0).all(|(step, segment)| match step {
-            Step::Exactly(exactly) => exactly == segment,
-            Step::Any => true,
+            PatternStep::Segment(exactly) => exactly == segment,
+            PatternStep::Any => true,
         })
     }
 
-    /// Returns the steps. `None` matches any step.
+    /// Returns the steps. A step of `None` matches any key or index.
     pub fn steps(&self) -> impl Iterator<Item = Option<&Segment>> {
         self.0.iter().map(|step| match step {
-            Step::Exactly(segment) => Some(segment),
-            Step::Any => None,
+            PatternStep::Segment(segment) => Some(segment),
+            PatternStep::Any => None,
         })
     }
 }
 
 impl From<FieldPath> for FieldPattern {
     fn from(path: FieldPath) -> Self {
-        Self(path.0.into_iter().map(Step::Exactly).collect())
+        Self(path.0.into_iter().map(PatternStep::Segment).collect())
     }
 }
 
@@ -287,9 +287,9 @@ impl Display for FieldPattern {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
             match step {
-                Step::Exactly(Segment::Key(name)) => write_key(formatter, name, position == 0)?,
-                Step::Exactly(Segment::Index(index)) => write!(formatter, "[{index}]")?,
-                Step::Any => formatter.write_str("[*]")?,
+                PatternStep::Segment(Segment::Key(name)) => write_key(formatter, name, position == 0)?,
+                PatternStep::Segment(Segment::Index(index)) => write!(formatter, "[{index}]")?,
+                PatternStep::Any => formatter.write_str("[*]")?,
             }
         }
         Ok(())
@@ -311,7 +311,7 @@ impl FromStr for FieldPattern {
                 at += length;
                 continue;
             }
-            // Only the first key has no dot before it.
+            // A dot precedes every key except the first.
             let begin = match (first, steps.is_empty()) {
                 ('.', false) => at + 1,
                 (_, true) => at,
@@ -321,15 +321,15 @@ impl FromStr for FieldPattern {
             if begin == end {
                 return Err(failed(begin, "a name is missing"));
             }
-            steps.push(Step::Exactly(Segment::Key(text[begin..end].to_owned())));
+            steps.push(PatternStep::Segment(Segment::Key(text[begin..end].to_owned())));
             at = end;
         }
         Ok(Self(steps))
     }
 }
 
-/// Parses the step in brackets at the beginning of a text. Returns it with its length in bytes.
-fn parse_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
+/// Parses the step in brackets at the beginning of a text. Returns the step and its length in bytes.
+fn parse_brackets(text: &str) -> Result<(PatternStep, usize), (usize, &'static str)> {
     let inside = &text[1..];
     if inside.starts_with('"') {
         let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
@@ -338,12 +338,12 @@ fn parse_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
         if !text[end..].starts_with(']') {
             return Err((end, "`]` is missing"));
         }
-        return Ok((Step::Exactly(Segment::Key(name)), end + 1));
+        return Ok((PatternStep::Segment(Segment::Key(name)), end + 1));
     }
     let length = inside.find(']').ok_or((text.len(), "`]` is missing"))?;
     let step = match &inside[..length] {
-        "*" => Step::Any,
-        number => Step::Exactly(Segment::Index(
+        "*" => PatternStep::Any,
+        number => PatternStep::Segment(Segment::Index(
             number.parse().map_err(|_| (1, "brackets need a number, `*` or a quoted name"))?,
         )),
     };
@@ -370,7 +370,7 @@ mod tests {
             [("a..b", 2), ("a[", 2), ("a[x]", 2), ("a[\"b]", 2), ("a[\"b\"", 5), ("a[0]b", 4), (".", 1)]
         {
             let error = text.parse::<FieldPattern>().map_err(|error| error.at);
-            // A leading dot is where the first name has to begin.
+            // The first name must begin where this text has a dot.
             let expected = if text == "." { 0 } else { at };
             assert_eq!(error, Err(expected), "{text}");
         }

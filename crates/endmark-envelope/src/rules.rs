@@ -9,8 +9,8 @@ use crate::path::{FieldPath, FieldPattern};
 use crate::walk::{Members, walk};
 use crate::warning::{Size, Warning};
 
-/// Members with which backends announce another page.
-const PAGE_TOKENS: [&str; 7] = [
+/// Members that backends use to announce another page.
+const PAGE_TOKEN_MEMBERS: [&str; 7] = [
     "next_page_token",
     "nextPageToken",
     "nextToken",
@@ -29,7 +29,7 @@ const PAGE_TOKENS: [&str; 7] = [
 /// let mut rules = FieldRules::default();
 /// rules.add("data.issues[*].title".parse()?, FieldRule { max_bytes: Some(19), ..FieldRule::default() });
 ///
-/// let warnings = rules.disclose(&mut data);
+/// let warnings = rules.mark_cuts(&mut data);
 /// assert_eq!(data["issues"][0]["title"], "A title that was cu…[truncated]");
 /// assert_eq!(warnings[0].field.as_ref().unwrap().to_string(), "data.issues[0].title");
 /// # Ok::<(), endmark_envelope::PathError>(())
@@ -41,7 +41,7 @@ pub struct FieldRules {
 }
 
 impl FieldRules {
-    /// Makes rules that detect nothing unless a rule is added: for data that no backend produced.
+    /// Creates rules that detect nothing unless a rule is added, for data that does not come from a backend.
     pub fn exact() -> Self {
         Self { default_rule: FieldRule::exact(), ..Self::default() }
     }
@@ -51,7 +51,7 @@ impl FieldRules {
         self.rules.push((places, rule));
     }
 
-    /// Returns the rule for a path.
+    /// Returns the rule for a path, which may be the default rule.
     pub fn rule_for(&self, path: &FieldPath) -> &FieldRule {
         let matching = self.rules.iter().rev().find(|(places, _)| places.matches(path));
         matching.map_or(&self.default_rule, |(_, rule)| rule)
@@ -64,7 +64,7 @@ impl FieldRules {
 
     /// Finds the values that a backend cut in an envelope's data, adds missing markers to texts, and returns one
     /// warning for each value (EN-3).
-    pub fn disclose(&self, data: &mut Value) -> Vec<Warning> {
+    pub fn mark_cuts(&self, data: &mut Value) -> Vec<Warning> {
         let mut found: Vec<(FieldPath, Cut)> = Vec::new();
         walk(data, FieldPath::data(), |path, value, members| {
             if !matches!(value, Value::String(_) | Value::Array(_)) {
@@ -98,7 +98,7 @@ impl FieldRules {
     }
 }
 
-/// Returns the rule, completed with values of sibling members.
+/// Returns the rule, completed with the values of sibling members.
 fn resolve(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     let mut rule = rule.clone();
     let number = |name: &Option<String>| members.get(name.as_deref()?)?.as_u64();
@@ -115,14 +115,15 @@ fn resolve(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
             Some(_) | None => false,
         };
         let named = rule.page_token_in.as_deref().is_some_and(is_token);
-        rule.has_page_token |= named || PAGE_TOKENS.into_iter().any(is_token);
+        rule.has_page_token |= named || PAGE_TOKEN_MEMBERS.into_iter().any(is_token);
     }
     rule
 }
 
-/// Whether a sibling of a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
+/// Returns whether a sibling of a text is longer and has the same beginning: `summary: "The harb…"` and
+/// `body: "The harbour …"`.
 fn has_longer_original(text: &str, members: &Members) -> bool {
-    /// Maximum number of members that are compared, so that the time is linear in the document.
+    /// Maximum number of compared members, so that the time is linear in the size of the document.
     const MAX_MEMBERS: usize = 64;
     let texts = members.values().take(MAX_MEMBERS).filter_map(Value::as_str);
     before_ellipsis(text).is_some_and(|before| {
@@ -131,10 +132,10 @@ fn has_longer_original(text: &str, members: &Members) -> bool {
     })
 }
 
-/// A shorter common beginning may be a coincidence, in bytes.
+/// Minimum length of a common beginning in bytes. A shorter one may be a coincidence.
 const MIN_COMMON_BYTES: usize = 8;
 
-/// Adds the marker to a text that has none, and returns the text's own size.
+/// Adds the marker to a text that has none, and returns the size of the text without the marker.
 fn add_marker(text: &mut String, rule: &FieldRule) -> Size {
     if let Some(own) = text.strip_suffix(TRUNCATION_MARKER) {
         return Size::of(own);

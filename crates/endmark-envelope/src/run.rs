@@ -1,4 +1,4 @@
-//! The rim: a process that answers with one envelope and one exit code, whatever happens. (EN-1)
+//! Runs a process that always answers with one envelope and one exit code. (EN-1)
 //!
 //! This is the only part of the library that uses a clock, standard output, signals and the process.
 
@@ -17,25 +17,25 @@ use serde::Serialize;
 
 use crate::document::Document;
 use crate::envelope::Envelope;
-use crate::error::{BUG, ErrorBody, Phase};
+use crate::error::{BUG_EXIT_CODE, ErrorBody, Phase};
 
-/// The exit code of an answer that could not be written: an external failure.
-const UNWRITABLE: u8 = 3;
+/// The exit code if the answer cannot be written, which is an external failure.
+const WRITE_FAILURE_EXIT_CODE: u8 = 3;
 
-/// Whether a thread has claimed the right to answer.
-static CLAIMED: AtomicBool = AtomicBool::new(false);
+/// Whether a thread has already claimed the right to answer.
+static IS_ANSWER_CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command. Its result is one envelope on standard output and the exit code of its error, or 0.
+/// Runs a command. The result is one envelope on standard output, and the exit code of its error or 0.
 ///
-/// - The result of `main` is detected, capped and written. An error becomes the envelope's `error`.
-/// - A panic is exit code 70 with the code `internal_error`. Its message goes to standard error as usual. (Not with
-///   `panic = "abort"`, where no answer is possible.)
-/// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
-///   unless `main` already does. No async runtime is needed.
-/// - If the answer cannot be written, standard error reports it and the exit code is not 0: 3, or the error's own. A
-///   reader that closed before the first byte is not a failure.
+/// - The result of `main` is checked for cuts, capped and written. An error becomes the envelope's `error`.
+/// - A panic results in exit code 70 and the code `internal_error`. Its message goes to standard error as
+///   usual. With `panic = "abort"`, no answer is possible.
+/// - `SIGTERM`, `SIGINT` and `SIGHUP` result in exit codes 143, 130 and 129, on Unix. A separate thread waits
+///   for these signals, and answers unless `main` is already answering. No async runtime is needed.
+/// - If the answer cannot be written, standard error reports this, and the exit code is 3 or that of the
+///   error. It is not a failure if the reader closed its input before the first byte.
 ///
-/// `main` must not print to standard output itself.
+/// `main` itself must not print to standard output.
 ///
 /// ```no_run
 /// use endmark_envelope::{Envelope, ErrorBody, run};
@@ -53,9 +53,9 @@ where
     E: Into<ErrorBody>,
 {
     let started = Instant::now();
-    panics::remember();
+    panics::record_panic_locations();
     if let Err(error) = answer_signals(started) {
-        complain(&format!("cannot watch signals: {error}"));
+        write_to_stderr(&format!("cannot watch signals: {error}"));
     }
     let envelope = match panic::catch_unwind(AssertUnwindSafe(main)) {
         Ok(Ok(envelope)) => envelope,
@@ -70,12 +70,12 @@ where
 }
 
 fn internal_error(message: String) -> ErrorBody {
-    ErrorBody::new("bug", BUG, message).with_hint("This is a bug: please report it.")
+    ErrorBody::new("bug", BUG_EXIT_CODE, message).with_hint("This is a bug: please report it.")
 }
 
-/// Answers signals that end the process from now on, on Unix: see [`run`].
+/// Answers signals that end the process from now on, on Unix; see [`run`].
 ///
-/// Call it once, before anything else starts threads that handle signals.
+/// Call it once, before any other code starts threads that handle signals.
 pub fn answer_signals(started: Instant) -> io::Result<()> {
     #[cfg(unix)]
     return signals::answer_pending_signals(started);
@@ -86,17 +86,17 @@ pub fn answer_signals(started: Instant) -> io::Result<()> {
     }
 }
 
-/// The right to answer. It is unique, so that a signal and an answer do not both write a document.
+/// The right to answer. It exists only once, so that a signal and an answer do not both write a document.
 #[derive(Debug)]
 pub struct AnswerRight(());
 
 impl AnswerRight {
-    /// Claims the right to answer, unless it is taken.
+    /// Claims the right to answer. Returns `None` if another thread has claimed it.
     pub fn claim() -> Option<Self> {
-        (!CLAIMED.swap(true, Ordering::SeqCst)).then_some(Self(()))
+        (!IS_ANSWER_CLAIMED.swap(true, Ordering::SeqCst)).then_some(Self(()))
     }
 
-    /// Claims the right to answer. If it is taken, waits for the process to end.
+    /// Claims the right to answer. If another thread has claimed it, waits for the end of the process.
     pub fn claim_or_wait() -> Self {
         match Self::claim() {
             Some(answering) => answering,
@@ -111,8 +111,8 @@ impl AnswerRight {
             Ok(()) => code,
             Err(error) if error.is_unread() => code,
             Err(error) => {
-                complain(&error.to_string());
-                if code == 0 { UNWRITABLE } else { code }
+                write_to_stderr(&error.to_string());
+                if code == 0 { WRITE_FAILURE_EXIT_CODE } else { code }
             }
         }
     }
@@ -124,7 +124,7 @@ fn wait_for_the_end() -> ! {
     }
 }
 
-/// Writes to standard error. If that is closed as well, nothing can be reported.
-fn complain(message: &str) {
+/// Writes to standard error. If standard error is closed, too, nothing can be reported.
+fn write_to_stderr(message: &str) {
     let _ = writeln!(io::stderr().lock(), "error: {message}");
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of answers and of input. (EN-1, EN-4)
+//! JSON Schemas of answers and inputs. (EN-1, EN-4)
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -11,7 +11,7 @@ use crate::path::{FieldPattern, Segment, pointer_step};
 use crate::rules::FieldRules;
 use crate::warning::Warning;
 
-/// The keyword for a limit that JSON Schema does not have: the UTF-8 bytes of a text.
+/// The keyword for the maximum UTF-8 bytes of a text, which JSON Schema lacks.
 pub const MAX_BYTES: &str = "x-max-bytes";
 
 /// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, because the envelope has more
@@ -47,7 +47,7 @@ struct Answer<T> {
 /// assert_eq!(schema.pointer("/$defs/Created/properties/number/type").unwrap(), "integer");
 /// ```
 pub fn for_answer<T: JsonSchema>() -> Schema {
-    // A null member is present, and never left out.
+    // In a serialised envelope, a null member is present and never omitted.
     generate::<Answer<T>>(SchemaSettings::draft2020_12().for_serialize())
 }
 
@@ -78,7 +78,7 @@ pub fn for_limits<T: JsonSchema + Limits>() -> Schema {
         add(MAX_BYTES, rule.max_bytes);
         add("maxLength", rule.max_chars);
         add("maxItems", rule.max_items);
-        if let Some(place) = place(schema.as_value(), places)
+        if let Some(place) = find_schema(schema.as_value(), places)
             && let Some(Value::Object(found)) = schema.pointer_mut(&place)
         {
             if !found.contains_key("items") && found.contains_key("additionalProperties") {
@@ -95,11 +95,12 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Returns the JSON pointer of the schema of these paths, through references and past `null`.
-fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
+/// Returns the JSON Pointer of the schema of these values. It follows references and skips `null`
+/// alternatives.
+fn find_schema(schema: &Value, places: &FieldPattern) -> Option<String> {
     let mut at = String::new();
     for step in places.steps() {
-        at = resolve(schema, at)?;
+        at = resolve_reference(schema, at)?;
         let here = schema.pointer(&at)?;
         let inner = match step {
             Some(Segment::Key(name)) => format!("properties/{}", pointer_step(name)),
@@ -109,19 +110,19 @@ fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
         };
         at = format!("{at}/{inner}");
     }
-    resolve(schema, at)
+    resolve_reference(schema, at)
 }
 
-/// Resolves a reference, or the only alternative that is not null.
-fn resolve(schema: &Value, mut at: String) -> Option<String> {
+/// Follows references, and chooses the only alternative that is not null.
+fn resolve_reference(schema: &Value, mut at: String) -> Option<String> {
     loop {
         let here = schema.pointer(&at)?;
         if let Some(reference) = here.get("$ref").and_then(Value::as_str) {
             let inside = reference.strip_prefix('#')?.to_owned();
             at = inside;
         } else if let Some(alternatives) = here.get("anyOf").and_then(Value::as_array) {
-            let one = alternatives.iter().position(|other| other["type"] != "null")?;
-            at = format!("{at}/anyOf/{one}");
+            let non_null = alternatives.iter().position(|other| other["type"] != "null")?;
+            at = format!("{at}/anyOf/{non_null}");
         } else {
             return Some(at);
         }

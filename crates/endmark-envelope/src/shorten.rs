@@ -1,4 +1,4 @@
-//! Shortens a text for a JSON document, and measures it there. (EN-5)
+//! Shortens a text in a JSON document, and measures its size in JSON. (EN-5)
 
 use unicode_segmentation::GraphemeCursor;
 
@@ -11,13 +11,13 @@ pub fn json_width(character: char) -> usize {
     }
 }
 
-/// Returns the size of a text as a JSON string, in bytes, without its quotation marks.
+/// Returns the size of a text in a JSON string, in bytes, without its quotation marks.
 pub(crate) fn json_bytes(text: &str) -> usize {
     text.chars().map(json_width).sum()
 }
 
-/// Returns the longest beginning of a text that needs at most this many bytes in JSON and splits no grapheme.
-pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
+/// Returns the longest beginning of a text that has at most this many bytes in JSON and splits no grapheme.
+pub(crate) fn longest_prefix(text: &str, at_most: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, character)| {
         taken += json_width(*character);
@@ -29,7 +29,7 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     }
 }
 
-/// Returns the last grapheme boundary at or before this byte. 0 if there is no other.
+/// Returns the last grapheme boundary at or before this byte, or 0.
 ///
 /// ```
 /// assert_eq!(endmark_envelope::grapheme_boundary("e\u{301}a", 2), 0);
@@ -37,7 +37,7 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
 pub fn grapheme_boundary(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
-    // The whole text is one chunk, so no context can be missing. If the crate reports otherwise, nothing is kept.
+    // The whole text is one chunk, so no context is missing. If the crate reports otherwise, keep nothing.
     match cursor.is_boundary(text, 0) {
         Ok(true) => at,
         Ok(false) => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
@@ -85,7 +85,7 @@ mod tests {
             ("a\r\nb", 3, "a"),
             ("🇩🇪🇫🇷", 12, "🇩🇪"),
         ] {
-            assert_eq!(beginning(text, at_most), expected, "{text:?}");
+            assert_eq!(longest_prefix(text, at_most), expected, "{text:?}");
         }
     }
 }

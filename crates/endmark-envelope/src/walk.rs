@@ -6,15 +6,15 @@ use serde_json::{Map, Value, map};
 
 use crate::path::{FieldPath, Segment};
 
-/// The members of the object around a value.
+/// The members of the object that contains a value.
 pub(crate) type Members = Map<String, Value>;
 
-enum Frame<'a> {
+enum OpenContainer<'a> {
     List(iter::Enumerate<slice::Iter<'a, Value>>),
     Object(&'a Members, map::Iter<'a>),
 }
 
-impl<'a> Frame<'a> {
+impl<'a> OpenContainer<'a> {
     fn new(value: &'a Value) -> Option<Self> {
         match value {
             Value::Array(items) => Some(Self::List(items.iter().enumerate())),
@@ -23,7 +23,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns the next value, with its step and the object that it is a member of.
+    /// Returns the next value, its step, and the object that contains it.
     fn next(&mut self) -> Option<(Segment, &'a Value, Option<&'a Members>)> {
         match self {
             Self::List(items) => items.next().map(|(index, item)| (Segment::Index(index), item, None)),
@@ -34,7 +34,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Visits a value and everything in it, with the path of each and the object that it is a member of.
+/// Visits a value and everything in it. For each value, passes its path and the object that contains it.
 pub(crate) fn walk<'a>(
     root: &'a Value,
     at: FieldPath,
@@ -42,7 +42,7 @@ pub(crate) fn walk<'a>(
 ) {
     let mut path = at;
     visit(&path, root, None);
-    let mut open: Vec<Frame<'a>> = Frame::new(root).into_iter().collect();
+    let mut open: Vec<OpenContainer<'a>> = OpenContainer::new(root).into_iter().collect();
     while let Some(frame) = open.last_mut() {
         let Some((segment, value, members)) = frame.next() else {
             open.pop();
@@ -51,7 +51,7 @@ pub(crate) fn walk<'a>(
         };
         path.push(segment);
         visit(&path, value, members);
-        match Frame::new(value) {
+        match OpenContainer::new(value) {
             Some(inner) => open.push(inner),
             None => path.pop(),
         }

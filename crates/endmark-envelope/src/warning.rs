@@ -48,7 +48,7 @@ pub struct Warning {
     /// The original UTF-8 bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_bytes: Option<u64>,
-    /// The original Unicode characters.
+    /// The original Unicode characters, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_length: Option<u64>,
     /// The handle under which the full value can be read.
@@ -84,17 +84,17 @@ impl Size {
 }
 
 impl Warning {
-    /// Makes a warning without missing data.
+    /// Creates a warning that does not mean missing data.
     pub fn notice(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(code, WarningKind::Notice, message)
     }
 
-    /// Makes a warning about missing data, which sets `meta.truncated`.
+    /// Creates a warning about missing data, which sets `meta.truncated`.
     pub fn truncation(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(code, WarningKind::Truncation, message)
     }
 
-    /// Makes a warning that this field is incomplete, with its returned size (EN-2).
+    /// Creates a warning that this field is incomplete, with its returned size (EN-2).
     pub fn field_truncated(field: FieldPath, returned: Size, message: impl Into<String>) -> Self {
         Self {
             field: Some(field),
@@ -118,7 +118,7 @@ impl Warning {
         }
     }
 
-    /// Returns the field that the warning reports as incomplete.
+    /// Returns the field that this warning reports as incomplete, or `None` for any other warning.
     pub(crate) fn truncated_field(&self) -> Option<&FieldPath> {
         let is_own = self.kind == WarningKind::Truncation && self.code != MORE_TRUNCATED;
         self.field.as_ref().filter(|_| is_own)

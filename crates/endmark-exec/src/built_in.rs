@@ -1,4 +1,4 @@
-//! The built-in manifests, selected by the first words of a command. (EN-4)
+//! The built-in manifests. The first words of a command select one of them. (EN-4)
 
 use std::ffi::OsString;
 
@@ -6,16 +6,17 @@ use super::limits::matches_command;
 use super::manifest::{self, Manifest};
 
 /// Each manifest is a separate file, so that users can copy and change it.
-const MANIFESTS: [&str; 4] = [
+const BUILT_IN_MANIFESTS: [&str; 4] = [
     include_str!("../manifests/curl.toml"),
     include_str!("../manifests/git-log.toml"),
     include_str!("../manifests/jq.toml"),
     include_str!("../manifests/sqlite3.toml"),
 ];
 
-/// Returns the built-in manifest for this command, or the general one.
+/// Returns the built-in manifest for this command. Returns the general manifest if the command has no
+/// manifest of its own.
 pub(crate) fn find_manifest(command: &[OsString]) -> Manifest {
-    let known = MANIFESTS.iter().filter_map(|text| manifest::parse(text).ok());
+    let known = BUILT_IN_MANIFESTS.iter().filter_map(|text| manifest::parse(text).ok());
     known.into_iter().find(|known| matches_command(known, command)).unwrap_or_default()
 }
 
@@ -29,7 +30,7 @@ mod tests {
 
     #[test]
     fn every_manifest_can_be_parsed() {
-        for text in MANIFESTS {
+        for text in BUILT_IN_MANIFESTS {
             assert!(!manifest::parse(text).unwrap().command.is_empty());
         }
     }

@@ -1,7 +1,8 @@
-//! Runs an external command within the limits and in the envelope of a manifest. (EN-1, EN-3, EN-4, EN-5)
+//! Runs an external command within the limits of a manifest, and returns its output in an envelope. (EN-1,
+//! EN-3, EN-4, EN-5)
 //!
-//! Only `drive` starts processes, through `endmark-process`. All other modules only decide: they handle the
-//! manifest, the limits and the kind of output. `endmark-process` runs a process and makes no such decisions.
+//! Only `drive` starts processes. It uses `endmark-process`, which runs a process without knowing manifests.
+//! The other modules do no I/O: they handle the manifest, the limits and the output.
 
 mod built_in;
 mod drive;
@@ -14,5 +15,5 @@ mod shortened;
 mod verdict;
 mod words;
 
-pub use drive::{CapPlan, Tool, ToolAnswer};
-pub use page::{PageError, PageRequest, capped_page};
+pub use drive::{ManifestTool, OutputCapping, ToolResponse};
+pub use page::{PageError, PageRequest, paginate_and_cap};

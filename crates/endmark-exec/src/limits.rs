@@ -1,62 +1,63 @@
-//! Checks the input of a tool against its limits before the tool is started. (EN-4)
+//! Checks the input of a tool against the manifest's limits before the tool is started. (EN-4)
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use endmark_envelope::FieldPath;
 
-use super::manifest::{ArgumentPlace, Manifest};
-use super::payload::{self, InvalidJson, PayloadFault, TooLarge};
-use super::words::{TypedWords, Value, candidates_at};
+use super::manifest::{ArgumentSource, Manifest};
+use super::payload::{self, InvalidJson, OversizedValue, PayloadFault};
+use super::words::{ArgumentValue, ParsedArguments, candidates_at};
 
-/// Why a command does not match its manifest.
+/// The reason why a command does not match its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ManifestMismatch {
-    /// The manifest belongs to another command.
+    /// The manifest is for another command.
     WrongCommand {
         /// The words with which the command should begin.
         expected: String,
     },
-    TooLarge(TooLarge),
-    /// The manifest limits values inside a payload, but the payload is not valid JSON.
-    NoJson(InvalidJson),
+    TooLarge(OversizedValue),
+    /// The manifest limits values in a payload, but the payload is not valid JSON.
+    InvalidJson(InvalidJson),
 }
 
-/// Checks a command and its environment against the manifest. Returns the first mismatch as the error.
-pub(crate) fn check(
+/// Checks a command and its environment against a manifest. Returns the first mismatch as the error.
+pub(crate) fn check_command(
     manifest: &Manifest,
     command: &[OsString],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), ManifestMismatch> {
-    let arguments = own_arguments(&manifest.command, command)
+    let arguments = arguments_after_command(&manifest.command, command)
         .ok_or_else(|| ManifestMismatch::WrongCommand { expected: manifest.command.join(" ") })?;
-    let typed = TypedWords::read(manifest, arguments);
+    let typed = ParsedArguments::read(manifest, arguments);
     let mut is_limited = vec![false; arguments.len()];
     for limit in &manifest.arguments {
         let field = format!("arguments.{}", limit.name);
         let of_environment;
-        let values: Vec<Value<'_>> = match &limit.place {
-            ArgumentPlace::Position { index, from_end: false } => {
+        let values: Vec<ArgumentValue<'_>> = match &limit.source {
+            ArgumentSource::Position { index, from_end: false } => {
                 candidates_at(typed.positions.iter(), *index)
             }
-            ArgumentPlace::Position { index, from_end: true } => {
+            ArgumentSource::Position { index, from_end: true } => {
                 candidates_at(typed.positions.iter().rev(), *index)
             }
-            ArgumentPlace::Flags(flags) => {
-                let is_meant =
-                    |(flag, _): &&(&[u8], Value<'_>)| flags.iter().any(|known| known.as_bytes() == *flag);
+            ArgumentSource::Flags(flags) => {
+                let is_meant = |(flag, _): &&(&[u8], ArgumentValue<'_>)| {
+                    flags.iter().any(|known| known.as_bytes() == *flag)
+                };
                 typed.flags.iter().filter(is_meant).map(|(_, value)| *value).collect()
             }
-            ArgumentPlace::Environment(name) => {
+            ArgumentSource::Environment(name) => {
                 of_environment = variable(name).unwrap_or_default();
-                vec![Value { bytes: of_environment.as_bytes(), word: None }]
+                vec![ArgumentValue { bytes: of_environment.as_bytes(), word: None }]
             }
         };
         for value in values {
             check_limit(&field, limit.max_bytes, value.bytes)?;
             if !limit.fields.is_empty() && !value.bytes.is_empty() {
                 let place = FieldPath::root().key("arguments").key(limit.name.as_str());
-                payload::check(&limit.fields, &place, value.bytes)?;
+                payload::check_payload(&limit.fields, &place, value.bytes)?;
             }
             if let Some(is_limited) = value.word.and_then(|word| is_limited.get_mut(word)) {
                 *is_limited = true;
@@ -76,31 +77,32 @@ fn check_limit(field: &str, limit: u64, value: &[u8]) -> Result<(), ManifestMism
     if actual <= limit {
         return Ok(());
     }
-    Err(ManifestMismatch::TooLarge(TooLarge { field: field.to_owned(), limit, actual, unit: "bytes" }))
+    Err(ManifestMismatch::TooLarge(OversizedValue { field: field.to_owned(), limit, actual, unit: "bytes" }))
 }
 
 impl From<PayloadFault> for ManifestMismatch {
     fn from(fault: PayloadFault) -> Self {
         match fault {
             PayloadFault::TooLarge(found) => Self::TooLarge(found),
-            PayloadFault::NoJson(found) => Self::NoJson(found),
+            PayloadFault::InvalidJson(found) => Self::InvalidJson(found),
         }
     }
 }
 
-/// Whether a command begins with the words that the manifest names.
+/// Whether a command begins with the words that the manifest requires.
 pub(crate) fn matches_command(manifest: &Manifest, command: &[OsString]) -> bool {
-    own_arguments(&manifest.command, command).is_some()
+    arguments_after_command(&manifest.command, command).is_some()
 }
 
-/// Whether the manifest's command has one of these flags.
+/// Whether one of these flags is in the command's arguments.
 pub(crate) fn has_flag(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
-    own_arguments(&manifest.command, command)
-        .is_some_and(|arguments| TypedWords::read(manifest, arguments).has(flags))
+    arguments_after_command(&manifest.command, command)
+        .is_some_and(|arguments| ParsedArguments::read(manifest, arguments).has_flag(flags))
 }
 
-/// Returns the arguments after the words that the manifest names. The program may be given with its path.
-fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
+/// Returns the arguments after the words that the manifest requires. The program may be written with its
+/// path.
+fn arguments_after_command<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
     let Some((program, words)) = expected.split_first() else { return command.get(1..) };
     let (typed, arguments) = command.split_first()?;
     let is_program = typed.as_os_str() == OsStr::new(program)
@@ -137,21 +139,21 @@ mod tests {
         max_bytes = 1
     "#;
 
-    fn find_overlong(command: &str, token: &str) -> Option<(String, u64, u64)> {
+    fn overlong_value(command: &str, token: &str) -> Option<(String, u64, u64)> {
         let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
-        match check(&parse(MANIFEST).unwrap(), &command, |name| {
+        match check_command(&parse(MANIFEST).unwrap(), &command, |name| {
             assert_eq!(name, "TOKEN");
             Some(token.into())
         }) {
             Ok(()) => None,
             Err(ManifestMismatch::TooLarge(found)) => Some((found.field, found.limit, found.actual)),
-            Err(ManifestMismatch::NoJson(found)) => Some((found.field.to_string(), 1, 0)),
+            Err(ManifestMismatch::InvalidJson(found)) => Some((found.field.to_string(), 1, 0)),
             Err(ManifestMismatch::WrongCommand { expected }) => Some((expected, 0, 0)),
         }
     }
 
     #[test]
-    fn a_value_is_found_in_every_argument_style_and_its_bytes_counted() {
+    fn a_value_is_measured_in_every_argument_style() {
         let too_large = |field: &str, limit, actual| Some((field.to_owned(), limit, actual));
         for (command, expected) in [
             ("notes add", None),
@@ -171,7 +173,7 @@ mod tests {
             ("notes add ab 123456789 abcd", too_large("arguments[1]", 8, 9)),
             ("notes add --whatever=1", too_large("arguments[0]", 8, 12)),
             ("notes add --title", None),
-            // A prefix of the flag's name, with each form of the value.
+            // The value follows a prefix of the flag's name, in each possible form.
             ("notes add --titl ab", None),
             ("notes add --titl abcd", too_large("arguments.title", 3, 4)),
             ("notes add --titl=abcd", too_large("arguments.title", 3, 4)),
@@ -180,28 +182,28 @@ mod tests {
             ("notes add --ta=abc", None),
             ("notes add --titles abcd", too_large("arguments.first", 2, 4)),
             ("notes add --titles=abcd", too_large("arguments[0]", 8, 13)),
-            // A single dash, because some tools write long flags like that.
+            // Some tools write long flags with a single dash.
             ("notes add -title abcd", too_large("arguments.title", 3, 4)),
             ("notes add -title=abcd", too_large("arguments.title", 3, 4)),
-            // A short flag among others in one word.
+            // A word may combine several short flags.
             ("notes add -vtabcd", too_large("arguments.title", 3, 4)),
             ("notes add -vt abcd", too_large("arguments.title", 3, 4)),
             ("notes add -ntabcd", None),
-            // A word that may be a flag's value may also be a position, and vice versa.
+            // A word that may be the value of a flag may also be a position, and vice versa.
             ("notes add --ta abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab a abcd", None),
             ("notes add a b --ta abcde", too_large("arguments.last", 4, 5)),
-            // A word that may be a value may also be a flag, or the `--` after which there are no flags.
+            // A word that may be a value may also be a flag, or the `--` that ends the flags.
             ("notes add --ta --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- -abc", too_large("arguments.first", 2, 4)),
             ("notes rm", too_large("notes add", 0, 0)),
             ("git add", too_large("notes add", 0, 0)),
         ] {
-            assert_eq!(find_overlong(command, ""), expected, "{command}");
+            assert_eq!(overlong_value(command, ""), expected, "{command}");
         }
-        assert_eq!(find_overlong("notes add", "xy"), too_large("arguments.token", 1, 2));
+        assert_eq!(overlong_value("notes add", "xy"), too_large("arguments.token", 1, 2));
     }
 
     #[test]
@@ -224,7 +226,7 @@ mod tests {
         "#;
         let manifest = parse(manifest).unwrap();
         let words = |command: &str| command.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let passes = |command: &str| check(&manifest, &words(command), |_| None).is_ok();
+        let passes = |command: &str| check_command(&manifest, &words(command), |_| None).is_ok();
         assert!(passes("notes --head abcd"));
         assert!(!passes("notes --heade abcd"));
         assert!(passes("notes --pair name 123456 abcd"));
@@ -248,6 +250,6 @@ mod tests {
     #[test]
     fn empty_limits_allow_everything() {
         let command = [OsString::from("any"), OsString::from("x".repeat(100_000))];
-        assert_eq!(check(&Manifest::default(), &command, |_| None), Ok(()));
+        assert_eq!(check_command(&Manifest::default(), &command, |_| None), Ok(()));
     }
 }

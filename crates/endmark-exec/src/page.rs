@@ -1,8 +1,8 @@
-//! Divides a list that does not fit into one response into pages. Nothing is left out. (EN-5)
+//! Divides a list that does not fit into one response into pages. No item is omitted. (EN-5)
 //!
 //! An external command has no cursors. It runs again for each page, and the page starts after the last item
-//! of the previous page. Items that are inserted before that item therefore do not move the pages. If that
-//! item no longer exists, the position is unknown, and the response reports it.
+//! of the previous page. Therefore, items that are inserted before that item do not shift the pages. If that
+//! item no longer exists, the response is an error, because the position is unknown.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -10,49 +10,49 @@ use std::os::unix::ffi::OsStrExt;
 use endmark_envelope::{
     CursorError, Document, ErrorBody, FieldPath, Page, Pages, Segment, Size, Warning, cap,
 };
-use endmark_failure::Exit;
+use endmark_failure::ExitStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Bytes of a digest, enough to distinguish the items of a list.
+/// Number of bytes in the digest of an item, enough to distinguish the items of a list.
 const DIGEST_BYTES: usize = 8;
-/// Bytes reserved for the warning that more items follow.
+/// Number of bytes that are reserved for the warning about further items.
 const RESERVED_BYTES: usize = 600;
-/// Maximum bytes that the duration adds to a response.
+/// Maximum number of bytes that the duration adds to a response.
 const DURATION_BYTES: usize = 20;
 
-/// The requested page of a list.
+/// A request for a page of a list.
 #[derive(Debug)]
 pub struct PageRequest<'a> {
-    /// The path of the list in the document.
+    /// The path of the list in the response document.
     pub list: &'a FieldPath,
     /// The command that prints the list.
     pub command: &'a [OsString],
-    /// The cursor from the previous page; `None` for the first page.
+    /// The cursor that the previous page returned. `None` requests the first page.
     pub cursor: Option<&'a str>,
-    /// The limit of the whole response in bytes.
+    /// Maximum size of the whole response in bytes.
     pub max_response_bytes: usize,
 }
 
-/// Identifies the last item of a page.
+/// The last item of a page, as a cursor stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LastItem {
     index: usize,
     digest: String,
 }
 
-/// Why a page does not exist.
+/// Error of a page that cannot be returned.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The cursor is invalid or belongs to another list.
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// The output no longer contains the list.
-    #[error("the list is not there any more")]
+    /// The output of the command no longer contains the list.
+    #[error("the output no longer contains the list")]
     NoList,
     /// The list no longer contains the last item of the previous page.
-    #[error("the item that the last page ended in is gone")]
+    #[error("the list no longer contains the last item of the previous page")]
     ItemGone,
     /// An item cannot be serialised.
     #[error("an item cannot be written: {0}")]
@@ -66,19 +66,19 @@ impl From<PageError> for ErrorBody {
                 "Begin again without --cursor, and pass on the `handle` of the warning about the list as it is.",
             ),
             PageError::NoList | PageError::ItemGone => {
-                Self::new("LIST_CHANGED", Exit::No.code(), error.to_string())
+                Self::new("LIST_CHANGED", ExitStatus::Negative.code(), error.to_string())
                     .about(FieldPath::root().key("cursor"))
                     .with_hint("Begin again without a cursor.")
             }
-            PageError::Unwritable(_) => Self::new("bug", Exit::Bug.code(), error.to_string()),
+            PageError::Unwritable(_) => Self::new("bug", ExitStatus::Bug.code(), error.to_string()),
         }
     }
 }
 
 impl PageRequest<'_> {
-    /// Rejects a cursor of another command before the command runs.
+    /// Fails if the cursor is invalid or belongs to another command.
     pub(crate) fn check(&self) -> Result<(), PageError> {
-        self.last()?;
+        self.last_item()?;
         Ok(())
     }
 
@@ -89,15 +89,16 @@ impl PageRequest<'_> {
             .with_items(usize::MAX)
     }
 
-    /// Returns the last item of the previous page.
-    fn last(&self) -> Result<Option<LastItem>, CursorError> {
+    /// Returns the last item of the previous page. Returns `None` for the first page.
+    fn last_item(&self) -> Result<Option<LastItem>, CursorError> {
         self.pages().decode_cursor(self.cursor)
     }
 }
 
-/// Returns the response with the requested page of the list. A response that fits, or has no list, is unchanged.
-pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
-    let last = paging.last()?;
+/// Returns the response with the requested page of the list. A first page that fits is returned unchanged,
+/// and so is a response without the list.
+pub(crate) fn paginate(mut document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
+    let last = paging.last_item()?;
     let is_fitting = document.to_json().len() + DURATION_BYTES < paging.max_response_bytes;
     if last.is_none() && is_fitting {
         return Ok(document);
@@ -108,7 +109,7 @@ pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<D
     };
     let items = std::mem::take(place);
     let begin = match &last {
-        Some(last) => 1 + find(&items, last).ok_or(PageError::ItemGone)?,
+        Some(last) => 1 + find_last_item(&items, last).ok_or(PageError::ItemGone)?,
         None => 0,
     };
     let without_items = document.to_json().len();
@@ -122,17 +123,17 @@ pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<D
         if size + DURATION_BYTES < paging.max_response_bytes || page.items.len() <= 1 {
             return Ok(shown);
         }
-        // The warnings about the items are larger than the reserved room.
+        // The warnings about the items need more room than was reserved.
         room = room / 8 * 7;
     }
 }
 
-/// Does the same as `page`, but shortens a single item that exceeds the limit, with a warning.
-pub fn capped_page(document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
-    Ok(cap(page(document, paging)?, paging.max_response_bytes))
+/// Like `paginate`, but shortens a single item that exceeds the limit, with a warning.
+pub fn paginate_and_cap(document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
+    Ok(cap(paginate(document, paging)?, paging.max_response_bytes))
 }
 
-/// One item, with its index.
+/// An item of the list with its index.
 struct IndexedItem<'a> {
     index: usize,
     item: &'a Value,
@@ -150,7 +151,7 @@ impl Serialize for IndexedItem<'_> {
     }
 }
 
-/// Builds the response with this page, the warnings about its items, and the cursor of the next page.
+/// Builds the response with this page of items, the warnings about them, and the cursor of the next page.
 fn page_document(
     document: &Document,
     list: &FieldPath,
@@ -161,7 +162,7 @@ fn page_document(
     let end = begin + page.items.len();
     let mut shown = document.clone();
     shown.warnings =
-        document.warnings.iter().filter_map(|warning| move_warning(warning, list, begin, end)).collect();
+        document.warnings.iter().filter_map(|warning| warning_on_page(warning, list, begin, end)).collect();
     let here = Value::Array(items[begin..end].to_vec());
     if let Some(cursor) = &page.next_cursor {
         let message = format!(
@@ -182,8 +183,14 @@ fn page_document(
     shown
 }
 
-/// Adapts a warning to a page: corrects the index of an item on this page, and drops warnings about other items.
-pub(super) fn move_warning(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
+/// Returns a warning with the item's index on this page. Returns `None` if the warning is about an item of
+/// another page.
+pub(super) fn warning_on_page(
+    warning: &Warning,
+    list: &FieldPath,
+    begin: usize,
+    end: usize,
+) -> Option<Warning> {
     let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
     let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
     if !(begin..end).contains(index) {
@@ -196,8 +203,9 @@ pub(super) fn move_warning(warning: &Warning, list: &FieldPath, begin: usize, en
     Some(Warning { field: Some(field), ..warning.clone() })
 }
 
-/// Returns the index of the previous page's last item. If several items are equal, the one nearest to its old index.
-fn find(items: &[Value], last: &LastItem) -> Option<usize> {
+/// Returns the index of the last item of the previous page. If several items are equal, returns the one
+/// nearest to the old index.
+fn find_last_item(items: &[Value], last: &LastItem) -> Option<usize> {
     let is_meant = |(_, item): &(usize, &Value)| digest(item.to_string().as_bytes()) == last.digest;
     let found = items.iter().enumerate().filter(is_meant).map(|(index, _)| index);
     found.min_by_key(|index| index.abs_diff(last.index))
@@ -208,7 +216,7 @@ fn digest(bytes: &[u8]) -> String {
     digest.iter().take(DIGEST_BYTES).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-/// Hashes each word with its length, so that two words do not look like one.
+/// Hashes the words together with their lengths, so that `a b` and `ab` have different hashes.
 fn words_digest(words: &[OsString]) -> String {
     let mut bytes = Vec::new();
     for word in words {

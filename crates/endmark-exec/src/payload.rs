@@ -1,6 +1,7 @@
-//! Checks the limits inside a JSON payload while parsing, without keeping the values in memory. (EN-4)
+//! Checks limits inside a JSON payload while it is parsed, without keeping the values in memory. (EN-4)
 //!
-//! Every value at a path is checked, even if an object repeats a name: it is unknown which value the tool uses.
+//! If an object repeats a name, all values with this name are checked, because it is unknown which one the
+//! tool uses.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -11,36 +12,37 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::manifest::PayloadLimit;
 
-/// A value that exceeds its limit.
+/// A value that is larger than its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TooLarge {
-    /// The name of the value: `arguments.title`, `arguments[2]`, `stdin`.
+pub(crate) struct OversizedValue {
+    /// The name of the value, such as `arguments.title`, `arguments[2]` or `stdin`.
     pub(crate) field: String,
-    /// The limit.
+    /// The limit that the value exceeds.
     pub(crate) limit: u64,
-    /// The size of the value. For standard input, the bytes read until the limit was exceeded.
+    /// The size of the value. For standard input, the number of bytes that were read until the limit was
+    /// exceeded.
     pub(crate) actual: u64,
-    /// The unit of both: bytes, characters or items.
+    /// The unit of `limit` and `actual`: bytes, characters or items.
     pub(crate) unit: &'static str,
 }
 
-/// A payload that must be JSON and is not valid.
+/// A payload that must be JSON but is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidJson {
-    /// The name of the payload: `arguments.data`, `stdin`.
+    /// The name of the payload, such as `arguments.data` or `stdin`.
     pub(crate) field: FieldPath,
     pub(crate) reason: String,
 }
 
-/// Why a payload is rejected.
+/// The reason why a payload is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PayloadFault {
-    TooLarge(TooLarge),
-    NoJson(InvalidJson),
+    TooLarge(OversizedValue),
+    InvalidJson(InvalidJson),
 }
 
-/// Checks all JSON values of a payload against the limits inside them.
-pub(crate) fn check(
+/// Checks the limits in all JSON values of a payload.
+pub(crate) fn check_payload(
     limits: &[PayloadLimit],
     field: &FieldPath,
     payload: impl Read,
@@ -49,28 +51,30 @@ pub(crate) fn check(
     let mut values = serde_json::Deserializer::from_reader(BufReader::new(payload));
     while values.end().is_err() {
         let at = FieldPath::root();
-        let read = PayloadPath { limits, field, at, first_fault: &mut found }.deserialize(&mut values);
+        let read =
+            PayloadVisitor { limits, field, path: at, first_fault: &mut found }.deserialize(&mut values);
         if let Some(too_large) = found.take() {
             return Err(PayloadFault::TooLarge(too_large));
         }
         read.map_err(|error| {
-            PayloadFault::NoJson(InvalidJson { field: field.clone(), reason: error.to_string() })
+            PayloadFault::InvalidJson(InvalidJson { field: field.clone(), reason: error.to_string() })
         })?;
     }
     Ok(())
 }
 
-/// The path of the current value in a payload, and the first value that exceeds its limit.
-struct PayloadPath<'a> {
+/// The position of the parser in a payload, and the first value that was found to be too large.
+struct PayloadVisitor<'a> {
     limits: &'a [PayloadLimit],
     field: &'a FieldPath,
-    at: FieldPath,
-    first_fault: &'a mut Option<TooLarge>,
+    path: FieldPath,
+    first_fault: &'a mut Option<OversizedValue>,
 }
 
-impl PayloadPath<'_> {
-    /// Returns an error, which stops the parser, if a limit is exceeded. `measured` returns the value's size
-    /// and unit for each kind of limit. A limit in bytes or characters also applies to each string inside the value.
+impl PayloadVisitor<'_> {
+    /// Returns an error if the current value exceeds a limit, which stops the parser. `measured` returns the
+    /// size and the unit for each kind of limit. A limit in bytes or characters also applies to each string
+    /// inside the value.
     fn check_limits<E: serde::de::Error>(
         &mut self,
         measured: impl Fn(&Limit) -> [(Option<u64>, u64, &'static str); 2],
@@ -79,18 +83,18 @@ impl PayloadPath<'_> {
         let limits = self
             .limits
             .iter()
-            .filter(|limit| limit.path.matches(&self.at) || (is_deep && limit.path.is_above(&self.at)));
+            .filter(|limit| limit.path.matches(&self.path) || (is_deep && limit.path.is_above(&self.path)));
         let exceeded = limits.flat_map(|limit| measured(&limit.limit)).find_map(|(limit, actual, unit)| {
             limit.filter(|limit| actual > *limit).map(|limit| (limit, actual, unit))
         });
         let Some((limit, actual, unit)) = exceeded else { return Ok(()) };
-        let field = self.field.join(&self.at).to_string();
-        *self.first_fault = Some(TooLarge { field, limit, actual, unit });
+        let field = self.field.join(&self.path).to_string();
+        *self.first_fault = Some(OversizedValue { field, limit, actual, unit });
         Err(E::custom("a value is too large"))
     }
 
-    fn child_path(&mut self, at: FieldPath) -> PayloadPath<'_> {
-        PayloadPath { limits: self.limits, field: self.field, at, first_fault: self.first_fault }
+    fn child_path(&mut self, at: FieldPath) -> PayloadVisitor<'_> {
+        PayloadVisitor { limits: self.limits, field: self.field, path: at, first_fault: self.first_fault }
     }
 
     fn check_items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {
@@ -98,7 +102,7 @@ impl PayloadPath<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for PayloadPath<'_> {
+impl<'de> DeserializeSeed<'de> for PayloadVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -106,7 +110,7 @@ impl<'de> DeserializeSeed<'de> for PayloadPath<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for PayloadPath<'_> {
+impl<'de> Visitor<'de> for PayloadVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,7 +128,7 @@ impl<'de> Visitor<'de> for PayloadPath<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
         loop {
-            let at = self.at.clone().index(index);
+            let at = self.path.clone().index(index);
             if items.next_element_seed(self.child_path(at))?.is_none() {
                 return Ok(());
             }
@@ -138,7 +142,7 @@ impl<'de> Visitor<'de> for PayloadPath<'_> {
         while let Some(name) = members.next_key::<String>()? {
             count += 1;
             self.check_items(count)?;
-            let at = self.at.clone().key(name);
+            let at = self.path.clone().key(name);
             members.next_value_seed(self.child_path(at))?;
         }
         Ok(())

@@ -1,20 +1,20 @@
-//! Shortens lists that do not fit into a response and have no pages, with a warning. (EN-5)
+//! Shortens lists that do not fit into a response and have no pages, and adds a warning. (EN-5)
 //!
-//! When a list turns out to be too large, the command has already run and may not run again without
-//! permission. So as much of its output as fits is kept.
+//! When a list turns out to be too large, the command has already run, and must not run again without
+//! permission. Therefore as much of its output as possible is kept.
 
 use endmark_envelope::{Document, FieldPath, Size, Warning};
 use serde_json::Value;
 
-use super::page::move_warning;
+use super::page::warning_on_page;
 
-/// Bytes reserved in a response for the warning about one list.
+/// Number of bytes that are reserved for the warning about one list.
 const RESERVED_BYTES: usize = 600;
-/// Minimum room in bytes for a shortened text.
+/// A text is not shortened to fewer bytes than this.
 const MIN_TEXT_BYTES: usize = 512;
 
-/// Returns the document within this many bytes. Shortens texts if that suffices, otherwise lists.
-pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document {
+/// Returns the document, shortened to this many bytes. Shortens texts if that is enough, otherwise lists.
+pub(crate) fn shorten_to(document: &Document, max_response_bytes: usize) -> Document {
     let capped = document.clone().within(max_response_bytes);
     if document.data.is_null() || !capped.data.is_null() {
         return capped;
@@ -24,7 +24,7 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
     while room > MIN_TEXT_BYTES {
         let mut shortened = document.clone();
         let mut lists = Vec::new();
-        if fit(&mut shortened.data, room, &FieldPath::data(), &mut lists).is_none() {
+        if shorten_lists(&mut shortened.data, room, &FieldPath::data(), &mut lists).is_none() {
             break;
         }
         for list in &lists {
@@ -34,22 +34,22 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
         if !shortened.data.is_null() {
             return shortened;
         }
-        // The warnings are larger than the reserved room.
+        // The warnings need more room than was reserved.
         room = room / 8 * 7;
     }
     capped
 }
 
-/// A list that was reduced to its first items.
-struct ShortenedList {
+/// A list of which only the first items are kept.
+struct ListWithFirstItems {
     list: FieldPath,
     kept: usize,
     of: usize,
     original: Size,
 }
 
-impl ShortenedList {
-    /// Adds the warning about the list, and removes warnings about removed items.
+impl ListWithFirstItems {
+    /// Adds a warning about the list, and removes the warnings about removed items.
     fn disclose(&self, warnings: &mut Vec<Warning>) {
         let message = format!(
             "the first {} of {} items: more do not fit, and the manifest names no `pages`",
@@ -59,13 +59,16 @@ impl ShortenedList {
             warning.field.as_ref() == Some(&self.list) && warning.returned_bytes.is_some()
         };
         let known = warnings.iter().position(is_known).map(|at| warnings.remove(at));
-        *warnings =
-            warnings.iter().filter_map(|warning| move_warning(warning, &self.list, 0, self.kept)).collect();
-        // Keep facts about the whole list, for example that the tool returned only a part of it.
+        *warnings = warnings
+            .iter()
+            .filter_map(|warning| warning_on_page(warning, &self.list, 0, self.kept))
+            .collect();
+        // Keep what an earlier warning states about the whole list, for example that the tool returned only a
+        // part of it.
         let warning = if let Some(known) = known {
             Warning { message: format!("{}; {message}", known.message), ..known }
         } else {
-            // The size is measured once the response is final.
+            // The size is set later, when the response is final.
             let returned = Size::default();
             Warning::field_truncated(self.list.clone(), returned, message).with_original(self.original)
         };
@@ -73,9 +76,14 @@ impl ShortenedList {
     }
 }
 
-/// Removes as few items as possible at the end of lists until the value fits, or would fit with shortened
+/// Removes as few items as possible from the ends of lists until the value fits, or would fit with shortened
 /// texts. Returns `None` if that is impossible.
-fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<ShortenedList>) -> Option<()> {
+fn shorten_lists(
+    value: &mut Value,
+    room: usize,
+    at: &FieldPath,
+    lists: &mut Vec<ListWithFirstItems>,
+) -> Option<()> {
     let text = value.to_string();
     if text.len() <= room {
         return Some(());
@@ -90,11 +98,11 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
                 }
                 kept += 1;
             }
-            // A single item that exceeds the room is itself shortened.
+            // A single item that exceeds the room is shortened itself.
             let before = lists.len();
             if kept == 0
                 && let Some(first) = items.first_mut()
-                && fit(first, room.checked_sub(2)?, &at.clone().index(0), lists).is_some()
+                && shorten_lists(first, room.checked_sub(2)?, &at.clone().index(0), lists).is_some()
             {
                 kept = 1;
             }
@@ -103,7 +111,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
             }
             if kept < items.len() {
                 let of = items.len();
-                lists.push(ShortenedList { list: at.clone(), kept, of, original: Size::of(&text) });
+                lists.push(ListWithFirstItems { list: at.clone(), kept, of, original: Size::of(&text) });
                 items.truncate(kept);
             }
             Some(())
@@ -111,20 +119,20 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
         Value::Object(members) => {
             let sizes: Vec<usize> = members.values().map(|member| member.to_string().len()).collect();
             let around = text.len() - sizes.iter().sum::<usize>();
-            let level = level(sizes, room.checked_sub(around)?);
+            let level = fair_size_limit(sizes, room.checked_sub(around)?);
             for (name, member) in members.iter_mut() {
-                fit(member, level, &at.clone().key(name.as_str()), lists)?;
+                shorten_lists(member, level, &at.clone().key(name.as_str()), lists)?;
             }
             Some(())
         }
-        // Capping the whole response later keeps the beginning of the text.
+        // The text itself is cut later, when the whole response is capped.
         Value::String(_) => (room >= MIN_TEXT_BYTES).then_some(()),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
-/// Returns the maximum size of each member, so that all of them together fit into this room.
-fn level(mut sizes: Vec<usize>, mut room: usize) -> usize {
+/// Returns the size to which larger members must be shortened so that all members fit into this room.
+fn fair_size_limit(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     let mut others = sizes.len();
     for size in sizes {
@@ -147,7 +155,7 @@ mod tests {
 
     fn shorten(data: Value) -> Document {
         let document = Document { data, error: None, warnings: Vec::new(), duration_ms: 0 };
-        within(&document, 2000)
+        shorten_to(&document, 2000)
     }
 
     #[test]
@@ -175,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_lists_or_texts_stays_an_error() {
+    fn an_oversized_response_without_lists_or_texts_is_an_error() {
         let members: serde_json::Map<String, Value> =
             (0..1000).map(|number| (number.to_string(), json!(number))).collect();
         assert_eq!(shorten(Value::Object(members)).error.unwrap().code, "RESPONSE_TOO_LARGE");
@@ -196,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_within_its_limit_with_correct_sizes(data in value()) {
+        fn a_response_is_within_its_limit_with_correct_sizes(data in value()) {
             let document = shorten(data);
             prop_assert!(document.to_json().len() < 2000);
             for warning in &document.warnings {

@@ -1,36 +1,37 @@
-//! Splits a command line into flags, flag values and positions, as the tool does. (EN-4)
+//! Splits a command line into flags, their values and positions, as tools do. (EN-4)
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use super::manifest::{ArgumentPlace, Manifest};
+use super::manifest::{ArgumentSource, Manifest};
 
-/// The bytes of a possible value. `word` is the index of its word, or `None` if that word may mean something else.
+/// The bytes of a possible value. `word` is the index of the word. It is `None` if the word may have another
+/// meaning.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Value<'a> {
+pub(super) struct ArgumentValue<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) word: Option<usize>,
 }
 
-/// A word that is a position, or that may be the value of the preceding word.
+/// A word that is a position or may be the value of the word before it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Position<'a> {
-    value: Value<'a>,
+pub(super) struct PositionalWord<'a> {
+    value: ArgumentValue<'a>,
     is_certain: bool,
 }
 
-/// Returns the words that may be at a position, counted in the direction of the iterator. Each preceding word
-/// that may not be a position shifts the index.
+/// Returns the words that may be at a position, counted in the direction of the iterator. A preceding word
+/// may or may not count as a position, so several words can be candidates.
 pub(super) fn candidates_at<'a, 'b: 'a>(
-    positions: impl Iterator<Item = &'a Position<'b>>,
+    positions: impl Iterator<Item = &'a PositionalWord<'b>>,
     index: usize,
-) -> Vec<Value<'b>> {
+) -> Vec<ArgumentValue<'b>> {
     let (mut least, mut most) = (0, 0);
     let mut found = Vec::new();
-    for Position { value, is_certain } in positions {
+    for PositionalWord { value, is_certain } in positions {
         if (least..=most).contains(&index) {
             let word = value.word.filter(|_| *is_certain && least == most);
-            found.push(Value { word, ..*value });
+            found.push(ArgumentValue { word, ..*value });
         }
         most += 1;
         least += usize::from(*is_certain);
@@ -38,21 +39,22 @@ pub(super) fn candidates_at<'a, 'b: 'a>(
     found
 }
 
-/// Arguments, parsed like most tools do. Flags may be abbreviated to a prefix, with one dash or two, and short flags
-/// may be combined in one word. A word that can be parsed in several ways counts in all of them. Therefore a limit
-/// applies to everything that the tool may use as the value. A flag in the manifest has only the meaning that the
-/// manifest gives it.
+/// The words of a command line, parsed as most tools do.
+///
+/// A flag may be abbreviated to a prefix, with one dash or two, and a word may combine several short flags. A
+/// word with several possible meanings counts for all of them, so a limit applies to everything that the tool
+/// may use as the value. A flag in the manifest has only the meaning that the manifest defines.
 #[derive(Debug, Default)]
-pub(super) struct TypedWords<'a> {
-    pub(super) positions: Vec<Position<'a>>,
-    /// Every flag that has a value or may have one.
-    pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
+pub(super) struct ParsedArguments<'a> {
+    pub(super) positions: Vec<PositionalWord<'a>>,
+    /// All flags that have a value or may have one, with the value.
+    pub(super) flags: Vec<(&'a [u8], ArgumentValue<'a>)>,
     /// All words that are flags, with or without a value.
     words: Vec<&'a [u8]>,
     known_flags: KnownFlags<'a>,
 }
 
-/// The flags that a manifest names, by their number of values.
+/// The flags in a manifest, by the number of their values.
 #[derive(Debug, Default)]
 struct KnownFlags<'a> {
     with_value: Vec<&'a [u8]>,
@@ -62,13 +64,13 @@ struct KnownFlags<'a> {
 
 impl<'a> KnownFlags<'a> {
     fn new(manifest: &'a Manifest) -> Self {
-        let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
-            ArgumentPlace::Flags(flags) => Some(flags),
+        let limited = manifest.arguments.iter().filter_map(|limit| match &limit.source {
+            ArgumentSource::Flags(flags) => Some(flags),
             _ => None,
         });
         let with_value = limited.flatten().chain(&manifest.flags_with_value);
-        let telling = manifest.output.with_flag.iter().flat_map(|output| &output.flags);
-        let without_value = manifest.flags_without_value.iter().chain(telling);
+        let output_flags = manifest.output.with_flag.iter().flat_map(|output| &output.flags);
+        let without_value = manifest.flags_without_value.iter().chain(output_flags);
         let bytes = |flag: &'a String| flag.as_bytes();
         Self {
             with_value: with_value.map(bytes).collect(),
@@ -81,7 +83,7 @@ impl<'a> KnownFlags<'a> {
         self.with_value.iter().chain(&self.with_two_values).chain(&self.without_value)
     }
 
-    /// Whether a word may mean this flag: by its full name, as one of several combined letters, or by a
+    /// Whether a word may mean this flag: by its full name, as a letter in a word of combined flags, or by a
     /// prefix of its name that no other flag has.
     fn matches(&self, word: &[u8], flag: &[u8]) -> bool {
         let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
@@ -104,20 +106,20 @@ impl<'a> KnownFlags<'a> {
     }
 }
 
-impl<'a> TypedWords<'a> {
+impl<'a> ParsedArguments<'a> {
     pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
         let mut typed = Self { known_flags: KnownFlags::new(manifest), ..Self::default() };
         let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
-        // Track whether the preceding word may take a value, and whether `--` was absent, present, or
-        // possibly such a value.
+        // Whether the previous word may have this word as its value, and whether `--` has occurred or
+        // possibly occurred.
         let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
         while let Some((at, word)) = words.next() {
-            let value = |bytes| Value { bytes, word: Some(at) };
+            let value = |bytes| ArgumentValue { bytes, word: Some(at) };
             let is_certain = !std::mem::take(&mut may_be_value);
             let is_flag = word.starts_with(b"-") && word != b"-";
             if only_positions || !is_flag || maybe_only_positions {
                 let is_certain = is_certain && (only_positions || !is_flag);
-                typed.positions.push(Position { value: value(word), is_certain });
+                typed.positions.push(PositionalWord { value: value(word), is_certain });
             }
             if only_positions || !is_flag {
                 continue;
@@ -129,17 +131,21 @@ impl<'a> TypedWords<'a> {
             }
             typed.words.push(word);
             if typed.known_flags.with_value.contains(&word) {
-                typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
+                typed
+                    .flags
+                    .extend(words.next().map(|(at, bytes)| (word, ArgumentValue { bytes, word: Some(at) })));
             } else if typed.known_flags.with_two_values.contains(&word) {
                 words.by_ref().take(2).for_each(drop);
             } else if !typed.known_flags.without_value.contains(&word) {
                 for (flag, bytes) in possible_flags(&typed.known_flags.with_value, word) {
                     if let Some(bytes) = bytes {
-                        // A short flag inside a combined word may be another flag's value.
+                        // A short flag within a combined word may instead be the value of another flag.
                         let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
-                        typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
+                        typed
+                            .flags
+                            .push((flag, ArgumentValue { bytes, word: Some(at).filter(|_| is_its_place) }));
                     } else if let Some((_, bytes)) = words.peek() {
-                        typed.flags.push((flag, Value { bytes, word: None }));
+                        typed.flags.push((flag, ArgumentValue { bytes, word: None }));
                         may_be_value = true;
                     }
                 }
@@ -148,14 +154,14 @@ impl<'a> TypedWords<'a> {
         typed
     }
 
-    /// Whether one of these flags is given.
-    pub(super) fn has(&self, flags: &[String]) -> bool {
+    /// Whether the command has one of these flags.
+    pub(super) fn has_flag(&self, flags: &[String]) -> bool {
         flags.iter().any(|flag| self.words.iter().any(|word| self.known_flags.matches(word, flag.as_bytes())))
     }
 }
 
-/// Returns the flags that a word may mean without an exact match. Each has the part of the word that would be
-/// its value, or `None` if the value would be the next word.
+/// Returns the flags that a word may mean if it is not exactly a flag. Each is returned with the part of the
+/// word that would be its value, or with `None` if the value would be the next word.
 fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
     let (name, behind) = match memchr::memchr(b'=', word) {
         Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
@@ -163,7 +169,7 @@ fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8],
     };
     let is_single = !word.starts_with(b"--");
     let beginning = without_dashes(name);
-    // One letter after a single dash is a short flag, never an abbreviation.
+    // A single letter after a single dash is a short flag, and never an abbreviation.
     let can_be_long = beginning.len() > usize::from(is_single);
     let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
     let mut candidates: Vec<_> = match long.clone().find(|flag| **flag == name) {
@@ -173,8 +179,8 @@ fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8],
             .map(|flag| (*flag, behind))
             .collect(),
     };
-    // The first short flag with a value takes the rest of the word, including `=`. If nothing remains, it
-    // takes the next word.
+    // The first short flag with a value uses the rest of the word as its value, including a `=`. If nothing
+    // is left, it uses the next word.
     let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
     let mut letters =
         word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
@@ -184,7 +190,7 @@ fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8],
     candidates
 }
 
-/// Returns a flag's name without its dashes.
+/// Returns the name of a flag without its dashes.
 fn without_dashes(flag: &[u8]) -> &[u8] {
     let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
     &flag[dashes..]

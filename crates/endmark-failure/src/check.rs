@@ -1,4 +1,4 @@
-//! Checks of the setup. A failed check has a hint.
+//! Results of setup checks. A failed check has a hint.
 
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use endmark_envelope::{ErrorBody, FIELD_TOO_LARGE, TooLarge, WriteError};
 
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
 /// The error of a command.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum CommandError {
         /// How to fix it.
         hint: Option<String>,
     },
-    /// The interrupt key was pressed.
+    /// The user pressed the interrupt key.
     #[error("interrupted")]
     Interrupted,
     /// A bug in Endmark.
@@ -73,15 +73,15 @@ impl CommandError {
         Self::Store { message: error.to_string(), hint: None }
     }
 
-    /// Returns the exit code. A reader that closed standard output is not an error.
-    pub fn exit(&self) -> Exit {
+    /// Returns the exit code. It is success if only the reader closed standard output.
+    pub fn exit(&self) -> ExitStatus {
         match self {
-            Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => Exit::Usage,
-            Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-            Self::Write(_) | Self::Partial(_) | Self::Upstream { .. } => Exit::Upstream,
-            Self::Store { .. } => Exit::Store,
-            Self::Interrupted => Exit::Interrupted,
-            Self::Bug(_) => Exit::Bug,
+            Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => ExitStatus::Usage,
+            Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Success,
+            Self::Write(_) | Self::Partial(_) | Self::Upstream { .. } => ExitStatus::Upstream,
+            Self::Store { .. } => ExitStatus::Store,
+            Self::Interrupted => ExitStatus::Interrupted,
+            Self::Bug(_) => ExitStatus::Bug,
         }
     }
 

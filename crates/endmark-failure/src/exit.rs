@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Exit {
-    /// Success, also if the reader closed standard output.
+pub enum ExitStatus {
+    /// Success, even if the reader closed standard output.
     Success,
     /// A negative result: truncated, not whole, not recovered.
-    No,
-    /// Bad usage or invalid input; nothing was done.
+    Negative,
+    /// Invalid usage or input. Nothing was done.
     Usage,
     /// An upstream or another external system failed.
     Upstream,
@@ -25,12 +25,12 @@ pub enum Exit {
     HungUp,
 }
 
-impl Exit {
-    /// Returns the exit with this code. An unknown code is a bug.
+impl ExitStatus {
+    /// Returns the exit with this code. Returns [`ExitStatus::Bug`] for an unknown code.
     pub fn from_code(code: u8) -> Self {
         let all = [
             Self::Success,
-            Self::No,
+            Self::Negative,
             Self::Usage,
             Self::Upstream,
             Self::Store,
@@ -46,7 +46,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
-            Self::No => 1,
+            Self::Negative => 1,
             Self::Usage => 2,
             Self::Upstream => 3,
             Self::Store => 4,
@@ -58,8 +58,8 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(exit.code())
     }
 }

@@ -9,7 +9,7 @@ mod shown;
 
 pub use check::Check;
 pub use error::CommandError;
-pub use exit::Exit;
+pub use exit::ExitStatus;
 pub use nearest::nearest;
-pub use not_started::not_started;
-pub use shown::{acts, to_safe_lines, to_single_line, visible};
+pub use not_started::start_error;
+pub use shown::{escape_control, is_terminal_control, to_safe_lines, to_single_line};

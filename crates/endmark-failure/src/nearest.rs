@@ -1,11 +1,11 @@
 //! Suggests a known name for a misspelled one.
 
-/// Names with a smaller share of equal characters are unrelated.
-const MIN_LIKENESS: f64 = 0.6;
+/// Minimum similarity, from 0 to 1. Names below it are unrelated.
+const MIN_SIMILARITY: f64 = 0.6;
 
-/// Returns the most similar known name, if one is similar enough.
+/// Returns the most similar known name, or `None` if no name is similar enough.
 ///
-/// A name in the wrong section with the right last part counts as nearly equal.
+/// A name with the correct last part counts as very similar, even if its section is wrong.
 pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let likeness = |candidate: &String| {
@@ -15,7 +15,7 @@ pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<St
     known
         .into_iter()
         .map(|candidate| (likeness(&candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= MIN_LIKENESS)
+        .filter(|(likeness, _)| *likeness >= MIN_SIMILARITY)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, candidate)| candidate)
 }

@@ -4,12 +4,12 @@ use std::io;
 
 use endmark_envelope::ErrorBody;
 
-use crate::Exit;
+use crate::ExitStatus;
 
 /// Returns the error of a program that cannot be started.
-pub fn not_started(program: &str, error: &io::Error) -> ErrorBody {
+pub fn start_error(program: &str, error: &io::Error) -> ErrorBody {
     let failed = |code: &str, message: String, hint: &str| {
-        ErrorBody::new(code, Exit::Upstream.code(), message).with_hint(hint)
+        ErrorBody::new(code, ExitStatus::Upstream.code(), message).with_hint(hint)
     };
     match error.kind() {
         io::ErrorKind::NotFound => failed(
@@ -27,7 +27,7 @@ pub fn not_started(program: &str, error: &io::Error) -> ErrorBody {
             format!("the system does not accept arguments this large for `{program}`"),
             "Give it the data on standard input or in a file.",
         ),
-        // `io::ErrorKind` has no variant for ENOEXEC.
+        // `io::ErrorKind` has no variant for `ENOEXEC`.
         _ if error.raw_os_error() == Some(8) => failed(
             "not_executable",
             format!("`{program}` is not a program"),

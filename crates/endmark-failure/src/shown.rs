@@ -2,29 +2,29 @@
 
 use std::ops::RangeInclusive;
 
-/// Characters that change the text direction or end a line: the marks, embeddings, overrides and isolates of Unicode
-/// Standard Annex 9, and the line and paragraph separators.
-const DIRECTIONS: [RangeInclusive<char>; 4] =
+/// Characters that change the text direction or end a line: the marks, embeddings, overrides and isolates of
+/// Unicode Standard Annex 9, and the line and paragraph separators.
+const DIRECTION_AND_LINE_CONTROLS: [RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
 /// Returns the text on one line, with all terminal control characters escaped.
 pub fn to_single_line(text: &str) -> String {
-    text.chars().flat_map(visible).collect()
+    text.chars().flat_map(escape_control).collect()
 }
 
-/// Returns the text with its line feeds, and all other terminal control characters escaped.
+/// Returns the text with its line feeds, but with all other terminal control characters escaped.
 pub fn to_safe_lines(text: &str) -> String {
     text.split('\n').map(to_single_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the character, escaped if it is a control character or changes the text direction.
-pub fn visible(character: char) -> Vec<char> {
-    if acts(character) { character.escape_default().collect() } else { vec![character] }
+pub fn escape_control(character: char) -> Vec<char> {
+    if is_terminal_control(character) { character.escape_default().collect() } else { vec![character] }
 }
 
-/// Whether a terminal acts on this character instead of showing it.
-pub fn acts(character: char) -> bool {
-    character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character))
+/// Returns whether a terminal would act on this character instead of displaying it.
+pub fn is_terminal_control(character: char) -> bool {
+    character.is_control() || DIRECTION_AND_LINE_CONTROLS.iter().any(|range| range.contains(&character))
 }
 
 #[cfg(test)]

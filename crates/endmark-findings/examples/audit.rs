@@ -2,22 +2,22 @@
 //!
 //!     cargo run --release --package endmark-findings --example audit [FINDINGS]
 //!
-//! Another number of findings shows how the time grows. Prints the shortest and the median time of all rounds. Two of
-//! the agents are cut, one of them before its name.
+//! Pass another number of findings to see how the time grows. The program prints the shortest and the median time of
+//! all rounds. The results of two agents are cut, one of them before its name.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use endmark_findings::{DeliveredResult, Merged, Team, read};
+use endmark_findings::{DeliveredResult, MergedResults, Team, read};
 
 const AGENTS: usize = 12;
 /// The default number of findings.
-const FINDINGS: usize = 300;
+const DEFAULT_FINDING_COUNT: usize = 300;
 const ROUNDS: usize = 51;
 
-/// Real weaknesses with a title, source and sink.
+/// Typical weaknesses: CWE number, title, source and sink.
 const WEAKNESSES: [(u32, &str, &str, &str); 12] = [
     (89, "SQL built from a request parameter", "request parameter `name`", "`db.execute`"),
     (79, "Markup built from stored text", "comment body", "`render_raw`"),
@@ -33,7 +33,7 @@ const WEAKNESSES: [(u32, &str, &str, &str); 12] = [
     (367, "Checked first, used later", "path in /tmp", "`open`"),
 ];
 
-fn transcript(agent: usize, count: usize) -> String {
+fn build_transcript(agent: usize, count: usize) -> String {
     let mut text = String::from("I read the files of my dimensions.\n");
     for turn in [10, 20, 30] {
         let _ = writeln!(
@@ -63,7 +63,7 @@ fn transcript(agent: usize, count: usize) -> String {
     }
     text.push_str("===AGENT_RESULT_END===\n");
     match agent {
-        // One is cut in the middle of its findings, one before its name.
+        // Agent 3 is cut in the middle of its findings, agent 7 before its name.
         3 => text.truncate(text.len() * 2 / 3),
         7 => text.truncate(text.find("agent_id").unwrap_or(0)),
         _ => {}
@@ -71,27 +71,28 @@ fn transcript(agent: usize, count: usize) -> String {
     text
 }
 
-fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
+fn time_audit(transcripts: &[String]) -> (usize, usize, Duration) {
     let started = Instant::now();
-    let handed = transcripts.iter().enumerate().flat_map(|(agent, text)| {
+    let delivered = transcripts.iter().enumerate().flat_map(|(agent, text)| {
         let results = read(text.as_bytes()).results;
         results
             .into_iter()
             .map(move |result| DeliveredResult { origin: format!("agent-{agent}.txt"), result })
     });
-    let report = Merged::new(&Team::default(), handed.collect()).report();
+    let report = MergedResults::new(&Team::default(), delivered.collect()).report();
     let bytes = report.markdown().len() + report.sarif("0").to_string().len();
     (report.findings().len(), bytes, started.elapsed())
 }
 
 fn main() {
-    let requested_runs = std::env::args().nth(1).and_then(|number| number.parse().ok());
-    let findings = requested_runs.unwrap_or(FINDINGS) / AGENTS * AGENTS;
-    let transcripts: Vec<String> = (0..AGENTS).map(|agent| transcript(agent, findings / AGENTS)).collect();
+    let requested_findings = std::env::args().nth(1).and_then(|number| number.parse().ok());
+    let findings = requested_findings.unwrap_or(DEFAULT_FINDING_COUNT) / AGENTS * AGENTS;
+    let transcripts: Vec<String> =
+        (0..AGENTS).map(|agent| build_transcript(agent, findings / AGENTS)).collect();
     let size: usize = transcripts.iter().map(String::len).sum();
-    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| audit(&transcripts).2).collect();
+    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| time_audit(&transcripts).2).collect();
     times.sort_unstable();
-    let (merged, bytes, _) = audit(&transcripts);
+    let (merged, bytes, _) = time_audit(&transcripts);
     println!(
         "{AGENTS} agents, {findings} findings, {size} bytes: {merged} after merging, {bytes} bytes of Markdown and SARIF; \
          shortest {:.2} ms, median {:.2} ms of {ROUNDS} rounds",

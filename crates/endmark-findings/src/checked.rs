@@ -1,4 +1,4 @@
-//! The response of a check of results. Commands and packages return it unchanged.
+//! Summarises how complete a result is. Commands and bindings return the summary unchanged.
 
 use serde::Serialize;
 
@@ -6,11 +6,11 @@ use super::expected::Expected;
 use super::form::FindingForm;
 use super::transcript::{AgentResult, FindingState, Position, ReadFinding};
 
-/// Whether a result and its findings are complete.
+/// How complete a result and its findings are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedResult<'r> {
-    /// The agent that wrote it.
+    /// The name of the agent, or null if the result does not state it.
     pub agent_id: Option<&'r str>,
     /// The examined dimensions.
     pub dimensions: &'r [String],
@@ -20,7 +20,7 @@ pub struct CheckedResult<'r> {
     pub cut: &'static str,
     /// Whether the end marker is missing.
     pub truncated: bool,
-    /// The position of its start marker.
+    /// The position of the start marker, or null if the result has none.
     pub begins: Option<Position>,
     /// The position after the end marker, or of the cut.
     pub ends: Position,
@@ -32,7 +32,7 @@ pub struct CheckedResult<'r> {
     pub needs_reaudit: usize,
     /// The number of findings discarded by a severe cut.
     pub discarded: u32,
-    /// The number of findings that there must have been.
+    /// The number of findings to expect, or null if nothing states it.
     pub expected: Option<Expected>,
     /// The number of expected findings that were not kept.
     pub lost: usize,
@@ -44,22 +44,22 @@ pub struct CheckedResult<'r> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedFinding {
-    /// `F001`
+    /// The id, such as `F001`.
     pub id: String,
     /// `complete`, `truncated` (source and sink are present) or `needs_reaudit`.
     pub state: &'static str,
-    /// Whether it was cut, now or when first delivered.
+    /// Whether the finding is cut now, or was cut when it was first delivered.
     pub originally_truncated: bool,
     /// The required fields that it lacks.
     pub missing: Vec<&'static str>,
-    /// The position where it begins.
+    /// The position where the finding begins.
     pub position: Position,
-    /// The parts that were read.
+    /// The fields that were read.
     pub finding: FindingForm,
 }
 
 impl<'r> CheckedResult<'r> {
-    /// Checks a result.
+    /// Summarises how complete a parsed result is.
     pub fn new(result: &'r AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.as_deref(),

@@ -1,28 +1,28 @@
-//! The number of findings that an agent must have had. (AR-6)
+//! Determines how many findings to expect from an agent. (AR-6)
 
 use serde::Serialize;
 
-/// The number of findings that an agent must have had, and the evidence for it.
+/// The number of findings to expect from an agent, and what it is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
-    /// The number.
+    /// The expected number of findings.
     pub findings: u32,
-    /// The evidence for it.
+    /// What the number is based on.
     pub basis: Basis,
 }
 
-/// The evidence for a number of findings.
+/// What an expected number of findings is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The last checkpoint.
+    /// The number in the last checkpoint.
     Checkpoint,
     /// The number that the agent declared.
     #[serde(rename = "declared_findings")]
     Declared,
-    /// The highest id that was seen.
+    /// The highest number in an id.
     HighestId,
 }
 
@@ -37,21 +37,21 @@ impl Basis {
     }
 }
 
-/// The numbers in the ids that were seen.
+/// The numbers in all ids of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Numbers {
+pub(super) struct IdNumbers {
     pub(super) count: u32,
     /// The lowest and the highest number.
     range: Option<(u32, u32)>,
 }
 
-impl Numbers {
-    /// The maximum number of unseen ids below the highest. With more, the number is not a count but a date or an id
-    /// of another list.
+impl IdNumbers {
+    /// The maximum number of ids that may be missing below the highest one. If more are missing, the highest number
+    /// is probably a date or an id of another list.
     const MAX_UNSEEN_IDS: u32 = 1_000;
 
     /// The agents of a team may each start at a different hundred: `F101`, `F201`.
-    const BLOCK: u32 = 100;
+    const ID_BLOCK_SIZE: u32 = 100;
 
     pub(super) fn add(&mut self, number: Option<u32>) {
         self.count = self.count.saturating_add(1);
@@ -61,21 +61,21 @@ impl Numbers {
         }
     }
 
-    /// Returns the number of findings according to the highest id.
-    pub(super) fn highest(&self) -> Option<u32> {
+    /// Returns the number of findings that the highest id implies.
+    pub(super) fn highest_count(&self) -> Option<u32> {
         let (_, highest) = self.range?;
         Some(highest - self.base()?).filter(|count| count.saturating_sub(self.count) <= Self::MAX_UNSEEN_IDS)
     }
 
-    /// Returns the lowest number, relative to the same base.
-    pub(super) fn lowest(&self) -> Option<u32> {
+    /// Returns the position of the lowest id, counted from the same base.
+    pub(super) fn lowest_position(&self) -> Option<u32> {
         let (lowest, _) = self.range?;
         Some(lowest - self.base()?)
     }
 
-    /// Returns the base that ids count from.
+    /// Returns the number before the first id: 0, or 100 for `F101`.
     fn base(&self) -> Option<u32> {
         let (lowest, _) = self.range?;
-        Some(lowest.saturating_sub(1) / Self::BLOCK * Self::BLOCK)
+        Some(lowest.saturating_sub(1) / Self::ID_BLOCK_SIZE * Self::ID_BLOCK_SIZE)
     }
 }

@@ -7,16 +7,16 @@ use super::vocabulary::find_list;
 
 /// A finding of an agent, field by field (AR-1).
 ///
-/// A field that the author did not give is `None`; nothing is guessed.
+/// A field that the agent did not write is `None`. Nothing is guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finding {
-    /// The id that the author gave it.
+    /// The id that the agent gave the finding.
     pub id: FindingId,
     /// The problem in one line; may be empty.
     pub title: String,
-    /// The severity.
+    /// The severity, or `None` if the agent did not state it.
     pub severity: Option<Severity>,
-    /// The weaknesses that it is an instance of; may be empty.
+    /// The CWE numbers of the problem; may be empty.
     pub cwe: Vec<Cwe>,
     /// The affected files and lines.
     pub location: Option<Location>,
@@ -26,22 +26,22 @@ pub struct Finding {
     pub sink: Option<String>,
     /// The path from source to sink.
     pub flow: Option<String>,
-    /// The evidence, mostly lines of code.
+    /// The evidence, usually lines of code.
     pub evidence: Option<Evidence>,
-    /// Whether it was truncated when first delivered and was annotated so (AR-5).
+    /// Whether the finding has the mark that it was cut when it was first delivered (AR-5).
     pub originally_truncated: bool,
     /// Unknown fields, as written.
     pub other: Vec<OtherField>,
-    /// Whether severity or weakness is in the first line: `[F001] Critical | CWE-89 | Title`.
-    pub is_headed: bool,
+    /// Whether the first line contains the severity or the CWE number: `[F001] Critical | CWE-89 | Title`.
+    pub has_headline: bool,
 }
 
-/// An unknown field, which is kept and written at the same place.
+/// An unknown field, which is kept and written back in the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherField {
     /// The name, as written.
     pub name: String,
-    /// The value. In block form a line feed precedes each line below the name.
+    /// The value. If it is a block below the name, a line feed precedes each of its lines.
     pub value: String,
     /// The canonical name of the known field before it. Empty if no known field precedes it.
     pub after: &'static str,
@@ -100,24 +100,24 @@ impl Field {
 }
 
 impl Finding {
-    /// Returns the files and lines in its location.
-    pub(super) fn places(&self) -> &[FileLines] {
+    /// Returns the files and lines that the location names.
+    pub(super) fn file_lines(&self) -> &[FileLines] {
         self.location.as_ref().map(Location::places).unwrap_or_default()
     }
 
-    /// Whether it has no field in addition to its title.
+    /// Whether the finding has no known field besides its title.
     pub(super) fn is_bare(&self) -> bool {
         !Field::ALL.into_iter().any(|field| self.has(field))
     }
 
-    /// Whether a field is present.
+    /// Whether a field is present. An end of the flow also counts as the source or the sink.
     pub fn has(&self, field: Field) -> bool {
         match field {
             Field::Severity => self.severity.is_some(),
             Field::Cwe => !self.cwe.is_empty(),
             Field::Location => self.location.is_some(),
-            Field::Source => self.ends().0.is_some(),
-            Field::Sink => self.ends().1.is_some(),
+            Field::Source => self.source_and_sink().0.is_some(),
+            Field::Sink => self.source_and_sink().1.is_some(),
             Field::Flow => self.flow.is_some(),
             Field::OriginallyTruncated => self.originally_truncated,
             Field::Evidence => self.evidence.is_some(),
@@ -125,7 +125,7 @@ impl Finding {
     }
 
     /// Returns source and sink. If one is missing, the matching end of the flow replaces it.
-    pub fn ends(&self) -> (Option<&str>, Option<&str>) {
+    pub fn source_and_sink(&self) -> (Option<&str>, Option<&str>) {
         let flow = self.flow.as_deref().unwrap_or_default();
         let arrow = ["→", "->"].into_iter().find(|arrow| flow.contains(arrow));
         let steps: Vec<&str> =
@@ -181,9 +181,9 @@ impl FindingId {
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let (name, number) = split_number(text);
-        // Numeric types in code.
+        // `[f32]` is a numeric type in code.
         let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
-        if number.is_empty() || is_type || text.chars().count() > Self::MAX_CHARACTERS {
+        if number.is_empty() || is_type || text.chars().count() > Self::MAX_ID_CHARS {
             return None;
         }
         let word = name.trim_end_matches([' ', '-', '_', '.', '#']);
@@ -201,8 +201,8 @@ impl FindingId {
         is_name.then(|| Self { text: text.to_owned(), number: number.parse().ok() })
     }
 
-    /// Accepts any name, such as `SQLI-1`, `7` or `VULN-2024-3`. Names that [`read`](Self::read) understands are
-    /// normalised. Returns `None` if the text is not a name.
+    /// Creates an id from any name, such as `SQLI-1`, `7` or `VULN-2024-3`. Names that [`read`](Self::read) accepts
+    /// are normalised. Returns `None` if the text is blank.
     ///
     /// ```
     /// use endmark_findings::FindingId;
@@ -214,7 +214,7 @@ impl FindingId {
     pub fn from_name(text: &str) -> Option<Self> {
         let text = text.trim();
         let any = || {
-            let shown = text.chars().filter(|sign| !sign.is_control()).take(Self::MAX_CHARACTERS);
+            let shown = text.chars().filter(|ch| !ch.is_control()).take(Self::MAX_ID_CHARS);
             let text: String = shown.collect();
             let number = split_number(&text).1.parse().ok();
             (!text.is_empty()).then_some(Self { text, number })
@@ -222,15 +222,15 @@ impl FindingId {
         Self::read(text).or_else(any)
     }
 
-    /// The maximum length of a name.
-    const MAX_CHARACTERS: usize = 32;
+    /// The maximum length of an id. Longer names are shortened.
+    const MAX_ID_CHARS: usize = 32;
 
-    /// Returns the number in it, if it fits into a `u32`.
+    /// Returns the number at the end of the id, if it fits into a `u32`.
     pub fn number(&self) -> Option<u32> {
         self.number
     }
 
-    /// Returns the name without brackets.
+    /// Returns the id without brackets.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -238,7 +238,7 @@ impl FindingId {
 
 /// Splits a text into the part before its final digits, and these digits.
 fn split_number(text: &str) -> (&str, &str) {
-    text.split_at(text.trim_end_matches(|sign: char| sign.is_ascii_digit()).len())
+    text.split_at(text.trim_end_matches(|ch: char| ch.is_ascii_digit()).len())
 }
 
 impl fmt::Display for FindingId {
@@ -284,7 +284,7 @@ impl Severity {
         let end = bare.find(|character: char| !character.is_alphanumeric()).unwrap_or(bare.len());
         let (word, rest) = bare.split_at(end);
         // `Medium-High` and `Low/Medium` name two severities, so neither is chosen.
-        let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
+        let names_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
         let known = match find_list("severity", &word.to_lowercase()) {
             Some("critical") => Some(Self::Critical),
             Some("high") => Some(Self::High),
@@ -293,10 +293,10 @@ impl Severity {
             Some("info") => Some(Self::Info),
             _ => None,
         };
-        known.filter(|_| !says_two).or_else(|| Some(Self::Other(text.to_owned())))
+        known.filter(|_| !names_two).or_else(|| Some(Self::Other(text.to_owned())))
     }
 
-    /// Returns the word in the canonical form.
+    /// Returns the severity as one canonical word, or as written if it is unknown.
     pub fn name(&self) -> &str {
         match self {
             Self::Critical => "Critical",
@@ -330,17 +330,18 @@ impl Cwe {
     /// ```
     pub fn read(text: &str) -> Vec<Self> {
         let bare = text.trim();
-        let alone = Some(bare).filter(|bare| digits(bare) == *bare).and_then(|bare| bare.parse().ok());
+        let alone =
+            Some(bare).filter(|bare| leading_digits(bare) == *bare).and_then(|bare| bare.parse().ok());
         let mut found: Vec<Self> = Vec::new();
         let named = Self::find_in(text).into_iter();
         Self::add_new(&mut found, named.chain(alone.filter(|number| *number > 0).map(Self)));
         found
     }
 
-    /// Adds the weaknesses that are not in the list yet.
+    /// Adds the weaknesses that are not in the list yet, up to the maximum.
     pub(super) fn add_new(found: &mut Vec<Self>, more: impl IntoIterator<Item = Self>) {
         for cwe in more {
-            if !found.contains(&cwe) && found.len() < Self::MAX_WEAKNESSES {
+            if !found.contains(&cwe) && found.len() < Self::MAX_CWES_PER_FINDING {
                 found.push(cwe);
             }
         }
@@ -349,19 +350,19 @@ impl Cwe {
     /// Returns the numbers that follow the word `CWE` in a text.
     pub(super) fn find_in(text: &str) -> Vec<Self> {
         let lower = text.to_ascii_lowercase();
-        let behind = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
-        let numbers = behind.filter_map(|rest| {
+        let tail = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
+        let numbers = tail.filter_map(|rest| {
             let rest = rest.strip_prefix(".mitre.org/data/definitions/").unwrap_or(rest);
-            digits(rest.trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}'])).parse().ok()
+            leading_digits(rest.trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}'])).parse().ok()
         });
         numbers.filter(|number| *number > 0).map(Self).collect()
     }
 
     /// The maximum number of weaknesses kept per finding.
-    const MAX_WEAKNESSES: usize = 16;
+    const MAX_CWES_PER_FINDING: usize = 16;
 }
 
-fn digits(text: &str) -> &str {
+fn leading_digits(text: &str) -> &str {
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     &text[..end]
 }
@@ -402,7 +403,7 @@ impl Evidence {
         &self.0
     }
 
-    /// Returns the lines.
+    /// Returns the lines without line feeds.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.split('\n')
     }

@@ -1,4 +1,4 @@
-//! Prevention of cuts: estimates a result before it is written, and compresses it if it would not fit. (AR-2)
+//! Prevents cuts: estimates the size of a result in advance, and compresses it if it would not fit. (AR-2)
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -32,22 +32,22 @@ pub fn estimate_tokens(findings: u64) -> u64 {
 /// Whether this many tokens exceed 40 % of the remaining budget. Exactly 40 % does not (AR-2).
 ///
 /// ```
-/// use endmark_findings::is_above_share;
+/// use endmark_findings::exceeds_budget_share;
 ///
-/// assert!(!is_above_share(3_800, 9_500));
-/// assert!(is_above_share(3_800, 9_499));
+/// assert!(!exceeds_budget_share(3_800, 9_500));
+/// assert!(exceeds_budget_share(3_800, 9_499));
 /// ```
-pub fn is_above_share(tokens: u64, budget_left: u64) -> bool {
+pub fn exceeds_budget_share(tokens: u64, budget_left: u64) -> bool {
     u128::from(tokens) * 100 > u128::from(budget_left) * u128::from(SHARE_PERCENT)
 }
 
-/// The outcome of a fitting, in tokens (AR-2). Commands and packages return it unchanged.
+/// The size of results before and after compression, in tokens (AR-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receipt {
     /// The remaining context tokens.
     pub budget_left: u64,
-    /// 40 % of them, rounded down.
+    /// The maximum size of the results: 40 % of `budget_left`, rounded down.
     pub limit_tokens: u64,
     /// The number of findings before compression.
     pub findings_before: u64,
@@ -79,7 +79,7 @@ pub struct DroppedParts {
 
 impl DroppedParts {
     /// Counts the parts of the group that are missing in the merged finding.
-    fn add(&mut self, group: &[&Finding], merged: &Finding, has_titles: bool) {
+    fn add(&mut self, group: &[&Finding], merged: &Finding, keeps_titles: bool) {
         fn lines(finding: &Finding) -> impl Iterator<Item = &str> {
             let lines = finding.evidence.iter().flat_map(Evidence::lines).map(str::trim);
             lines.filter(|line| !line.is_empty())
@@ -97,12 +97,12 @@ impl DroppedParts {
         }
         self.evidence_lines += count_lost(group.iter().copied().flat_map(lines), lines(merged));
         self.flow_steps += count_lost(group.iter().copied().flat_map(steps), steps(merged));
-        self.titles += if has_titles { 0 } else { other_titles(group, merged).len() as u64 };
+        self.titles += if keeps_titles { 0 } else { other_titles(group, merged).len() as u64 };
     }
 }
 
 impl Receipt {
-    /// Estimates a result with this many findings. The effect of compression is not known yet.
+    /// Returns the estimate for results with this many findings, before any compression.
     pub fn estimate(findings: u64, budget_left: u64) -> Self {
         let estimated_before = estimate_tokens(findings);
         Self {
@@ -111,7 +111,7 @@ impl Receipt {
                 .unwrap_or(u64::MAX),
             findings_before: findings,
             estimated_tokens_before: estimated_before,
-            compressed: is_above_share(estimated_before, budget_left),
+            compressed: exceeds_budget_share(estimated_before, budget_left),
             findings,
             estimated_tokens: estimated_before,
             joined: 0,
@@ -121,10 +121,10 @@ impl Receipt {
 
     /// Whether a text of this many tokens fits into the share.
     pub fn fits(&self, tokens: u64) -> bool {
-        !is_above_share(tokens, self.budget_left)
+        !exceeds_budget_share(tokens, self.budget_left)
     }
 
-    /// Adds the token count of the text and the tokenizer's name; `None` if there is only an estimate.
+    /// Adds the measured tokens and the tokenizer's name. `tokens` is `None` if there is only an estimate.
     pub fn with_measurement(self, tokens: Option<u64>, tokenizer: &'static str) -> MeasuredReceipt {
         let fits = tokens.map_or(!self.compressed, |tokens| self.fits(tokens));
         MeasuredReceipt { receipt: self, tokens, tokenizer, fits }
@@ -138,20 +138,20 @@ pub struct MeasuredReceipt {
     /// The estimate.
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// The measured tokens of the text; null without a draft.
+    /// The measured tokens of the draft; null without a draft.
     pub tokens: Option<u64>,
     /// The tokenizer that counted them.
     pub tokenizer: &'static str,
-    /// Whether the text is at most 40 % of the budget. Without a draft this concerns the estimate.
+    /// Whether the draft, or without one the estimate, uses at most 40 % of the budget.
     pub fits: bool,
 }
 
-/// The reason why results cannot be rewritten: the rewritten text would look complete.
+/// The reason why results cannot be rewritten: the new text would look complete, but is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotFitted {
+pub enum RewriteRefusal {
     /// A result is cut at this position.
     Truncated(Position),
-    /// Text looks like a finding but cannot be read as one. It may also follow the end marker.
+    /// Text looks like a finding but cannot be parsed. It may also follow the end marker.
     Unread {
         /// The number of such places in a result.
         count: u32,
@@ -160,7 +160,7 @@ pub enum NotFitted {
     },
 }
 
-impl NotFitted {
+impl RewriteRefusal {
     /// Returns why the results of this text cannot be rewritten, or `None` if they can.
     pub fn check(transcript: &Transcript) -> Option<Self> {
         let results = &transcript.results;
@@ -181,17 +181,17 @@ impl NotFitted {
     }
 }
 
-impl fmt::Display for NotFitted {
+impl fmt::Display for RewriteRefusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated(at) => {
-                write!(formatter, "the result is cut at {at}: written again, it would look whole")
+                write!(formatter, "the result is cut at {at}, and would look complete if it were rewritten")
             }
             Self::Unread { count, first } => {
                 let place = first.map_or(String::new(), |first| format!(", the first at {first}"));
                 write!(
                     formatter,
-                    "{count} of its findings cannot be read{place}: written again, it would be without them"
+                    "{count} of its findings cannot be read{place}, and would be lost if it were rewritten"
                 )
             }
         }
@@ -201,7 +201,7 @@ impl fmt::Display for NotFitted {
 /// Results that were rewritten, and compressed where needed (AR-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittedResults {
-    /// The outcome in tokens.
+    /// The size before and after compression, in tokens.
     pub receipt: Receipt,
     /// The results in the canonical form.
     pub text: String,
@@ -212,8 +212,8 @@ pub struct FittedResults {
 }
 
 /// Rewrites complete results, and compresses their findings if the estimate exceeds the share of the remaining budget
-/// (AR-2). Merged findings keep their titles and one line of evidence each, unless the text still does not fit by
-/// `count`.
+/// (AR-2). `count` returns the tokens of a text. If the compressed text still does not fit, merged findings keep only
+/// one title and one line of evidence instead of one each.
 pub fn fit<'r>(
     results: impl IntoIterator<Item = &'r AgentResult>,
     budget_left: u64,
@@ -222,7 +222,7 @@ pub fn fit<'r>(
     let results: Vec<&AgentResult> = results.into_iter().collect();
     let before = results.iter().map(|result| result.findings.len() as u64).sum();
     let receipt = Receipt::estimate(before, budget_left);
-    let of = |compression: Option<Compression>| {
+    let rewrite = |compression: Option<Compression>| {
         let mut fitted = FittedResults { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
         for result in &results {
             let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
@@ -243,21 +243,21 @@ pub fn fit<'r>(
             fitted.text.push_str(&writing.text(&findings));
             fitted.findings.extend(findings);
         }
-        let left = fitted.findings.len() as u64;
-        fitted.receipt.findings = left;
-        fitted.receipt.estimated_tokens = estimate_tokens(left);
-        fitted.receipt.joined = before - left;
+        let remaining = fitted.findings.len() as u64;
+        fitted.receipt.findings = remaining;
+        fitted.receipt.estimated_tokens = estimate_tokens(remaining);
+        fitted.receipt.joined = before - remaining;
         fitted.tokens = count(&fitted.text);
         fitted
     };
     if !receipt.compressed {
-        return of(None);
+        return rewrite(None);
     }
-    let fitted = of(Some(Compression::PerFinding));
-    if receipt.fits(fitted.tokens) { fitted } else { of(Some(Compression::PerGroup)) }
+    let fitted = rewrite(Some(Compression::PerFinding));
+    if receipt.fits(fitted.tokens) { fitted } else { rewrite(Some(Compression::PerGroup)) }
 }
 
-/// How much remains of findings that are merged into one.
+/// What is kept of findings that are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     /// The title and the most critical line of each finding.
@@ -281,9 +281,9 @@ fn compress_if_needed(
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
-        // An incomplete finding would disappear in a merged one, although it must be audited again.
+        // Merging would hide an incomplete finding, although it must be audited again.
         let is_complete = finding.missing_fields().is_empty();
-        let group = one_file(finding)
+        let group = single_file(finding)
             .filter(|_| is_complete)
             .map(|file| (finding.cwe_text(), file))
             .filter(|(cwe, _)| !cwe.is_empty());
@@ -299,8 +299,8 @@ fn compress_if_needed(
     groups.iter().filter_map(|group| merge_group(group, compression, dropped)).collect()
 }
 
-/// Returns the file of a finding if it is in only one.
-fn one_file(finding: &Finding) -> Option<&str> {
+/// Returns the file of a finding if its location names only one.
+fn single_file(finding: &Finding) -> Option<&str> {
     let places = finding.location.as_ref()?.places();
     let file = &places.first()?.file;
     places.iter().all(|place| place.file == *file).then_some(file.as_str())
@@ -318,7 +318,7 @@ fn merge_group(group: &[&Finding], compression: Compression, dropped: &mut Dropp
         let all = |field: fn(&Finding) -> Option<&str>| {
             join_text(group.iter().filter_map(|finding| Some((field(finding)?, false))))
         };
-        merged.location = range(group);
+        merged.location = merged_location(group);
         merged.source = all(|finding| finding.source.as_deref());
         merged.sink = all(|finding| finding.sink.as_deref());
         merged.flow = all(|finding| finding.flow.as_deref());
@@ -331,7 +331,7 @@ fn merge_group(group: &[&Finding], compression: Compression, dropped: &mut Dropp
     }
     if merged.flow.is_some()
         && merged.severity.as_ref().is_some_and(Severity::is_below_high)
-        && let (Some(source), Some(sink)) = merged.ends()
+        && let (Some(source), Some(sink)) = merged.source_and_sink()
     {
         merged.flow = Some(format!("{source} → {sink}"));
     }
@@ -344,7 +344,7 @@ fn merge_group(group: &[&Finding], compression: Compression, dropped: &mut Dropp
     Some(merged)
 }
 
-/// Returns the titles that differ from that of the representative, with severities that differ.
+/// Returns the titles other than that of the worst finding, each with its severity if that differs.
 fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
     let mut known = HashSet::from([(worst.title.as_str(), &worst.severity)]);
     let others = group.iter().filter(|finding| !finding.title.is_empty());
@@ -358,28 +358,27 @@ fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
     written.collect()
 }
 
-/// Returns one place from the first line to the last.
-fn range(group: &[&Finding]) -> Option<Location> {
-    let file = one_file(group.first()?)?.to_owned();
+/// Returns one location that covers the lines of all findings in the group.
+fn merged_location(group: &[&Finding]) -> Option<Location> {
+    let file = single_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
     let lines = places.filter_map(|place| place.lines).reduce(LineRange::union);
     Location::from_places(vec![FileLines { file, lines }])
 }
 
-/// Prefixes of comment and fence lines, which are not code.
-const COMMENTS: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
+/// Prefixes of comments and code fences, which are not code.
+const NON_CODE_PREFIXES: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
 
-/// Returns the most critical line. It shares the most words with the sink. Ties are broken by being code, then by
-/// words shared with the source, then by order.
+/// Returns the most critical line: the one that shares the most words with the sink. Among equals, code precedes
+/// comments, then lines with more words of the source come first, then earlier lines.
 fn critical_line<'a>(evidence: &[&'a Evidence], finding: &Finding) -> Option<&'a str> {
-    let (source, sink) = finding.ends();
+    let (source, sink) = finding.source_and_sink();
     let (source, sink) = (words(source.unwrap_or_default()), words(sink.unwrap_or_default()));
     let score = |line: &str| {
-        let of_line = words(line);
-        let shared = |of: &HashSet<&str>| of_line.intersection(of).count();
-        // A comment describes the code but is not code.
-        let is_code = !COMMENTS.iter().any(|sign| line.trim_start().starts_with(sign));
-        let has_words = usize::from(!of_line.is_empty());
+        let line_words = words(line);
+        let shared = |others: &HashSet<&str>| line_words.intersection(others).count();
+        let is_code = !NON_CODE_PREFIXES.iter().any(|ch| line.trim_start().starts_with(ch));
+        let has_words = usize::from(!line_words.is_empty());
         (shared(&sink), usize::from(is_code), shared(&source), has_words)
     };
     let mut best = ((0, 0, 0, 0), "");

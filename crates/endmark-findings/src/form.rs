@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::Finding;
 use super::transcript::AgentResult;
 
-/// A result as JSON, with the names of the text form.
+/// A result as JSON, with the field names of the text form.
 ///
 /// ```
 /// use endmark_findings::{ResultForm, read};
@@ -21,7 +21,7 @@ use super::transcript::AgentResult;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResultForm {
-    /// The agent that wrote it.
+    /// The name of the agent, or null if the result does not state it.
     pub agent_id: Option<String>,
     /// The examined dimensions.
     #[serde(default)]
@@ -36,11 +36,11 @@ pub struct ResultForm {
     pub truncated: bool,
 }
 
-/// A finding as JSON, with the names of the text form.
+/// A finding as JSON, with the field names of the text form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingForm {
-    /// `F001`
+    /// The id, such as `F001`.
     pub id: String,
     /// The problem in one line.
     #[serde(default)]
@@ -48,10 +48,10 @@ pub struct FindingForm {
     /// Critical, High, Medium, Low, Info, or another word as written.
     #[serde(default)]
     pub severity: Option<String>,
-    /// `CWE-89`; several are separated by commas.
+    /// The CWE numbers, such as `CWE-89`, separated by commas.
     #[serde(default)]
     pub cwe: Option<String>,
-    /// `src/db/user.rs:41-58`
+    /// The affected files and lines, such as `src/db/user.rs:41-58`.
     #[serde(default)]
     pub location: Option<String>,
     /// The origin of the data.
@@ -75,7 +75,7 @@ pub struct FindingForm {
 }
 
 impl FindingForm {
-    /// Converts a finding.
+    /// Creates the JSON form of a finding.
     pub fn new(finding: &Finding) -> Self {
         Self {
             id: finding.id.to_string(),
@@ -94,7 +94,7 @@ impl FindingForm {
 }
 
 impl ResultForm {
-    /// Converts a result, with the findings to pass on (AR-5).
+    /// Creates the JSON form of a result with all findings that were read (AR-5).
     pub fn new(result: &AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.clone(),

@@ -1,4 +1,4 @@
-//! Finds equal findings and joins them. (AR-5)
+//! Detects findings that were reported more than once, and joins them. (AR-5)
 
 mod evidence;
 
@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::finding::{Cwe, Evidence, Finding};
 use super::location::{FileLines, LineRange, Location};
-use super::transcript::{FindingState, letters};
+use super::transcript::{FindingState, alphanumeric_key};
 pub(super) use evidence::{ALSO_TITLED, add_titles, distinct_pieces, join_fields, join_text};
 
-/// A finding of one agent.
+/// A finding of one agent that may be joined with others.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct GroupMember {
     pub(super) agent: Option<String>,
     /// The index of its result among all results.
     pub(super) result: usize,
@@ -19,91 +19,94 @@ pub(super) struct Member {
     pub(super) state: FindingState,
 }
 
-impl Member {
+impl GroupMember {
     fn is_truncated(&self) -> bool {
         self.state == FindingState::Truncated || self.finding.originally_truncated
     }
 
-    /// Whether it names no weakness or no location.
-    fn lacks(&self) -> bool {
+    /// Whether the finding has no CWE number or no location.
+    fn lacks_cwe_or_location(&self) -> bool {
         self.finding.cwe.is_empty() || self.finding.location.is_none()
     }
 
-    /// Whether it was cut before the line numbers of its location could follow.
+    /// Whether the finding may have been cut before the line numbers of its location.
     fn may_lack_lines(&self) -> bool {
         self.state == FindingState::Truncated
             && !self.finding.location.as_ref().is_some_and(Location::has_lines)
     }
 
     /// Whether two findings with the same source and sink, from different results, may be the same. One must be cut
-    /// or both must have the same title, and neither weakness nor location may differ.
+    /// or both must have the same title, and neither weakness nor location may contradict.
     fn may_repeat(&self, other: &Self) -> bool {
         let is_cut = |member: &Self| member.state == FindingState::Truncated;
-        // Two findings without a title do not have different titles.
-        let is_titled = letters(&self.finding.title) == letters(&other.finding.title);
+        // Two missing titles count as the same title.
+        let has_same_title = alphanumeric_key(&self.finding.title) == alphanumeric_key(&other.finding.title);
         let (own, others) = (&self.finding.cwe, &other.finding.cwe);
-        let is_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
-        let is_place = match (&self.finding.location, &other.finding.location) {
+        let may_share_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
+        let may_share_place = match (&self.finding.location, &other.finding.location) {
             (None, _) | (_, None) => true,
             (Some(own), Some(other)) => {
-                let is_begun = || {
-                    is_titled
-                        && other.words().unwrap_or_default().starts_with(&own.words().unwrap_or_default())
+                let continues_own_words = || {
+                    has_same_title
+                        && other
+                            .alphanumeric_key()
+                            .unwrap_or_default()
+                            .starts_with(&own.alphanumeric_key().unwrap_or_default())
                 };
-                own.is_same_place(other) || self.may_lack_lines() && is_begun()
+                own.is_same_place(other) || self.may_lack_lines() && continues_own_words()
             }
         };
-        (is_cut(self) || is_cut(other) || is_titled) && is_cwe && is_place
+        (is_cut(self) || is_cut(other) || has_same_title) && may_share_cwe && may_share_place
     }
 }
 
-/// Joins the values of a field over all members.
-fn join_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
+/// Joins the values of a field of all members.
+fn join_field(members: &[&GroupMember], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
     join_text(members.iter().filter_map(|member| Some((field(&member.finding)?, member.is_truncated()))))
 }
 
-/// A range of lines in a file and the index of the member.
-type PlaceOfMember = (Option<LineRange>, usize);
+/// The lines of a finding in a file, and the index of its member.
+type MemberLines = (Option<LineRange>, usize);
 
-/// The place of a weakness.
+/// The place of a weakness. Findings must share one to be joined.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum WeaknessPlace<'a> {
-    /// A file.
+    /// A file in which the finding has line numbers.
     File(&'a str),
-    /// A location without lines. Words without a file do not identify a place (`the whole application`): the title,
-    /// or source and sink, must match too.
+    /// The words of a location without line numbers. If they name no file (`the whole application`), the title must
+    /// match too, or source and sink.
     Words(String, Option<&'a str>, String),
 }
 
-/// Returns the places of a member, with their lines.
-fn spots(member: &Member) -> Vec<(WeaknessPlace<'_>, Option<LineRange>)> {
+/// Returns the places of a member, each with its line numbers.
+fn weakness_places(member: &GroupMember) -> Vec<(WeaknessPlace<'_>, Option<LineRange>)> {
     let Some(location) = &member.finding.location else { return Vec::new() };
     if location.has_lines() {
         let places = location.places().iter().filter(|place| place.lines.is_some());
         return places.map(|place| (WeaknessPlace::File(&place.file), place.lines)).collect();
     }
-    let Some(words) = location.words() else { return Vec::new() };
+    let Some(words) = location.alphanumeric_key() else { return Vec::new() };
     let words = |source, besides| (WeaknessPlace::Words(words.clone(), source, besides), None);
     if !location.places().is_empty() {
         return vec![words(None, String::new())];
     }
-    let title = Some(letters(&member.finding.title)).filter(|title| !title.is_empty());
+    let title = Some(alphanumeric_key(&member.finding.title)).filter(|title| !title.is_empty());
     let titled = title.map(|title| words(None, title));
     titled
         .into_iter()
-        .chain(flow(member).map(|(_, source, sink)| words(Some(source), sink.to_owned())))
+        .chain(flow_key(member).map(|(_, source, sink)| words(Some(source), sink.to_owned())))
         .collect()
 }
 
-/// Groups members that are the same finding. They share a weakness and have overlapping places. Members from several
+/// Groups members that are the same finding: they share a weakness and have overlapping places. Members from several
 /// results of one agent are also grouped if one lacks its weakness, location or lines, and nothing contradicts (see
-/// `attach`).
-pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
-    let mut sets = Sets::new(members.len());
+/// `join_incomplete`).
+pub(super) fn group_members(members: &[GroupMember]) -> Vec<Vec<usize>> {
+    let mut sets = DisjointSets::new(members.len());
     join_by_cwe(members, &mut sets);
-    attach(members, &mut sets);
-    // A joined finding has the weaknesses of all its members. Repeat until merging the output again joins nothing
-    // more.
+    join_incomplete(members, &mut sets);
+    // A joined finding has the weaknesses of all its members, and may therefore match further ones. Repeat until no
+    // more are joined, so that merging the output again changes nothing.
     let mut count = usize::MAX;
     while sets.count_sets() < count {
         count = sets.count_sets();
@@ -113,16 +116,16 @@ pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
 }
 
 /// Joins members with overlapping places and a common weakness, which may come from another member of the same set.
-fn join_by_cwe(members: &[Member], sets: &mut Sets) {
+fn join_by_cwe(members: &[GroupMember], sets: &mut DisjointSets) {
     let roots: Vec<usize> = (0..members.len()).map(|at| sets.find_root(at)).collect();
-    let mut of_set: HashMap<usize, BTreeSet<u32>> = HashMap::new();
+    let mut cwes_by_set: HashMap<usize, BTreeSet<u32>> = HashMap::new();
     for (member, root) in members.iter().zip(&roots) {
-        of_set.entry(*root).or_default().extend(member.finding.cwe.iter().map(|cwe| cwe.0));
+        cwes_by_set.entry(*root).or_default().extend(member.finding.cwe.iter().map(|cwe| cwe.0));
     }
-    let mut by_cwe: BTreeMap<(u32, WeaknessPlace<'_>), Vec<PlaceOfMember>> = BTreeMap::new();
+    let mut by_cwe: BTreeMap<(u32, WeaknessPlace<'_>), Vec<MemberLines>> = BTreeMap::new();
     for (at, (member, root)) in members.iter().zip(&roots).enumerate() {
-        for cwe in of_set.get(root).into_iter().flatten() {
-            for (spot, lines) in spots(member) {
+        for cwe in cwes_by_set.get(root).into_iter().flatten() {
+            for (spot, lines) in weakness_places(member) {
                 by_cwe.entry((*cwe, spot)).or_default().push((lines, at));
             }
         }
@@ -133,26 +136,26 @@ fn join_by_cwe(members: &[Member], sets: &mut Sets) {
 }
 
 /// Agent, source and sink.
-type Flow<'a> = (Option<&'a str>, &'a str, &'a str);
+type FlowKey<'a> = (Option<&'a str>, &'a str, &'a str);
 
-fn flow(member: &Member) -> Option<Flow<'_>> {
+fn flow_key(member: &GroupMember) -> Option<FlowKey<'_>> {
     Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
 }
 
-/// The maximum number of candidates with the same source and sink to compare. Further ones are not compared.
+/// The maximum number of candidates with the same source and sink that are compared.
 const MAX_CANDIDATES: usize = 64;
 
-/// Joins a member without weakness, location or lines with a matching one: another result of the same agent, same
-/// source and sink, no contradiction. Two findings of one result are never joined, because a result does not repeat a
-/// finding.
-fn attach(members: &[Member], sets: &mut Sets) {
+/// Joins a member that lacks its weakness, location or lines with a matching one. Both must come from different
+/// results of the same agent, have the same source and sink, and not contradict. Findings of the same result are never
+/// joined, because a result does not repeat a finding.
+fn join_incomplete(members: &[GroupMember], sets: &mut DisjointSets) {
     let (mut lacking, whole): (Vec<usize>, Vec<usize>) =
-        (0..members.len()).partition(|at| members[*at].lacks());
-    // A member without a location could match several sets. It joins one of them, and does not link sets.
+        (0..members.len()).partition(|at| members[*at].lacks_cwe_or_location());
+    // A member without a location could match several sets. It joins only one, so that it does not connect them.
     lacking.sort_by_key(|at| members[*at].finding.location.is_none());
-    let mut known: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
+    let mut known: HashMap<FlowKey<'_>, Vec<usize>> = HashMap::new();
     for at in &whole {
-        if let Some(flow) = flow(&members[*at]) {
+        if let Some(flow) = flow_key(&members[*at]) {
             known.entry(flow).or_default().push(*at);
         }
     }
@@ -160,7 +163,7 @@ fn attach(members: &[Member], sets: &mut Sets) {
     let cut = whole.into_iter().filter(|at| alone[*at] && members[*at].may_lack_lines());
     for at in cut.chain(lacking) {
         let member = &members[at];
-        let Some(candidates) = flow(member).map(|flow| known.entry(flow).or_default()) else { continue };
+        let Some(candidates) = flow_key(member).map(|flow| known.entry(flow).or_default()) else { continue };
         let mut own = HashSet::new();
         for other in candidates.iter().take(MAX_CANDIDATES).filter(|at| members[**at].result == member.result)
         {
@@ -172,18 +175,18 @@ fn attach(members: &[Member], sets: &mut Sets) {
         if let Some(other) = found {
             sets.join(at, *other);
         }
-        if member.lacks() {
+        if member.lacks_cwe_or_location() {
             candidates.push(at);
         }
     }
 }
 
 /// Disjoint sets (union-find).
-struct Sets {
+struct DisjointSets {
     parents: Vec<usize>,
 }
 
-impl Sets {
+impl DisjointSets {
     fn new(count: usize) -> Self {
         Self { parents: (0..count).collect() }
     }
@@ -202,7 +205,7 @@ impl Sets {
         self.parents[one.max(other)] = one.min(other);
     }
 
-    /// Returns the number of sets.
+    /// Returns the number of disjoint sets.
     fn count_sets(&mut self) -> usize {
         (0..self.parents.len()).filter(|at| self.find_root(*at) == *at).count()
     }
@@ -217,7 +220,7 @@ impl Sets {
         roots.iter().map(|root| sizes[*root] == 1).collect()
     }
 
-    /// Joins members of one file with overlapping lines. Without lines a member overlaps only with others without
+    /// Joins members of one file with overlapping lines. A member without lines overlaps only with others without
     /// lines.
     fn join_overlapping(&mut self, mut items: Vec<(Option<LineRange>, usize)>) {
         items.sort_unstable();
@@ -246,16 +249,16 @@ impl Sets {
     }
 }
 
-/// Joins the members of a group. The first by completeness, severity and place is the base, and no evidence of the
-/// others is lost (AR-5). Returns the finding and its other titles.
-pub(super) fn join_group(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)> {
+/// Joins the members of a group. The base is the most complete and most severe member; it gets the evidence of all
+/// others (AR-5). Returns the finding and its other titles.
+pub(super) fn join_group(mut members: Vec<&GroupMember>) -> Option<(Finding, Vec<String>)> {
     members.sort_by_cached_key(|member| {
         let severity = member.finding.severity.clone();
         (
             member.is_truncated(),
             severity.is_none(),
             severity,
-            member.finding.places().first().cloned(),
+            member.finding.file_lines().first().cloned(),
             member.finding.title.clone(),
             member.agent.clone(),
             member.result,
@@ -268,15 +271,15 @@ pub(super) fn join_group(mut members: Vec<&Member>) -> Option<(Finding, Vec<Stri
         finding.source = join_field(&members, |finding| finding.source.as_deref());
         finding.sink = join_field(&members, |finding| finding.sink.as_deref());
         finding.flow = join_field(&members, |finding| finding.flow.as_deref());
-        finding.cwe = weaknesses(findings());
-        finding.location = location(&members).or(finding.location);
-        finding.evidence = evidence(&members);
+        finding.cwe = join_weaknesses(findings());
+        finding.location = join_locations(&members).or(finding.location);
+        finding.evidence = join_evidence(&members);
         let others = members
             .iter()
             .flat_map(|member| member.finding.other.iter().map(|field| (field, member.is_truncated())));
         finding.other = join_fields(others);
     }
-    // Only a complete finding of the same agent clears the mark. Another agent's finding does not prove what was cut.
+    // Only a complete finding of the same agent clears the mark. Another agent's finding proves nothing about the cut.
     let whole = members.iter().filter(|member| !member.is_truncated());
     let whole: HashSet<&Option<String>> = whole.map(|member| &member.agent).collect();
     finding.originally_truncated =
@@ -287,22 +290,22 @@ pub(super) fn join_group(mut members: Vec<&Member>) -> Option<(Finding, Vec<Stri
     Some((finding, titles))
 }
 
-/// Returns all weaknesses: as written if one finding has all of them, otherwise in numerical order.
-fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cwe> {
+/// Returns all weaknesses: in the order of a finding that has all of them, otherwise in numerical order.
+fn join_weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cwe> {
     let all: BTreeSet<Cwe> = findings.clone().flat_map(|finding| finding.cwe.iter().copied()).collect();
-    let mut of_one = findings.map(|finding| &finding.cwe).filter(|own| own.len() == all.len());
-    of_one.next().cloned().unwrap_or_else(|| all.into_iter().collect())
+    let mut complete_lists = findings.map(|finding| &finding.cwe).filter(|own| own.len() == all.len());
+    complete_lists.next().cloned().unwrap_or_else(|| all.into_iter().collect())
 }
 
-/// Returns all places, with overlapping ones merged. The text is kept if all members agree, or state more than
-/// places.
-fn location(members: &[&Member]) -> Option<Location> {
+/// Returns all places, with overlapping ones merged. A location is kept as written if all members agree, or if it
+/// contains other words, such as a route.
+fn join_locations(members: &[&GroupMember]) -> Option<Location> {
     let locations =
         members.iter().filter_map(|member| Some((member.finding.location.as_ref()?, member.is_truncated())));
     let texts = distinct_pieces(locations.map(|(location, is_cut)| (location.as_str(), is_cut)));
     let mut all: Vec<Location> = texts.into_iter().filter_map(Location::read).collect();
     let mut known = HashSet::new();
-    all.retain(|location| location.has_lines() || known.insert(location.words()));
+    all.retain(|location| location.has_lines() || known.insert(location.alphanumeric_key()));
     if let [only] = &all[..] {
         return Some(only.clone());
     }
@@ -338,7 +341,7 @@ fn merge_places<'a>(places: impl Iterator<Item = &'a FileLines>) -> Option<Locat
 }
 
 /// Joins all evidence with a blank line between pieces. Evidence contained in another piece is dropped.
-fn evidence(members: &[&Member]) -> Option<Evidence> {
+fn join_evidence(members: &[&GroupMember]) -> Option<Evidence> {
     let pieces = members
         .iter()
         .filter_map(|member| Some((member.finding.evidence.as_ref()?.as_str(), member.is_truncated())));

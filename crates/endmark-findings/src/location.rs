@@ -1,8 +1,8 @@
-//! Locations of findings: files and lines, in the spellings that models use. (AR-1, AR-5)
+//! Parses locations of findings: files and lines, in the spellings that models use. (AR-1, AR-5)
 
 use std::fmt;
 
-use super::transcript::letters;
+use super::transcript::alphanumeric_key;
 use lines::{find_lines, parse_lines};
 use path::{find_file, has_other_words};
 pub(super) use path::{is_url, names_file};
@@ -36,7 +36,7 @@ pub struct LineRange {
 }
 
 /// The maximum number of places in one location. Further ones are ignored.
-const MAX_PLACES: usize = 64;
+const MAX_PLACES_PER_LOCATION: usize = 64;
 
 impl Location {
     /// Parses `src/db/user.rs:41-58`, `user.rs#L41-L58`, `user.rs (lines 41 to 58)`, or several separated by commas.
@@ -56,21 +56,21 @@ impl Location {
             .filter(|inner| !inner.contains('`'))
             .unwrap_or(text)
             .trim();
-        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places(text) })
+        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: parse_places(text) })
     }
 
-    /// Whether it names the lines of at least one file.
+    /// Whether the location has line numbers for at least one file.
     pub(super) fn has_lines(&self) -> bool {
         self.places.iter().any(|place| place.lines.is_some())
     }
 
-    /// Creates a location from places.
+    /// Creates a location from places. Returns `None` if there are no places.
     pub fn from_places(places: Vec<FileLines>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!text.is_empty()).then_some(Self { text, places })
     }
 
-    /// Whether it has words in addition to its places, such as the route in `POST /login (a.rs:10)`.
+    /// Whether the location has words besides its places, such as the route in `POST /login (a.rs:10)`.
     pub(super) fn has_other_words(&self) -> bool {
         let mut named: Vec<&str> = self.places.iter().map(|place| place.file.as_str()).collect();
         // Remove `src/a.rs` before the `a` of `a.rs`.
@@ -78,20 +78,20 @@ impl Location {
         has_other_words(&self.text, named.into_iter())
     }
 
-    /// Whether both have a line of a file in common. If neither has lines, whether both have the same words.
+    /// Whether both locations share a line of a file. If neither has line numbers, their words must be equal.
     pub(super) fn is_same_place(&self, other: &Self) -> bool {
         let mut pairs = self.places.iter().flat_map(|one| other.places.iter().map(move |other| (one, other)));
-        let is_said = || {
+        let has_same_words = || {
             !self.has_lines()
                 && !other.has_lines()
-                && self.words().is_some_and(|words| other.words() == Some(words))
+                && self.alphanumeric_key().is_some_and(|words| other.alphanumeric_key() == Some(words))
         };
-        pairs.any(|(one, other)| one.overlaps(other)) || is_said()
+        pairs.any(|(one, other)| one.overlaps(other)) || has_same_words()
     }
 
-    /// Returns its letters and digits in lower case, which identify a location without lines.
-    pub(super) fn words(&self) -> Option<String> {
-        Some(letters(&self.text)).filter(|words| !words.is_empty())
+    /// Returns the letters and digits of the location in lower case, which identify one without line numbers.
+    pub(super) fn alphanumeric_key(&self) -> Option<String> {
+        Some(alphanumeric_key(&self.text)).filter(|words| !words.is_empty())
     }
 
     /// Returns the text as written.
@@ -117,7 +117,7 @@ impl LineRange {
         (one > 0 && other > 0).then(|| Self { start: one.min(other), end: one.max(other) })
     }
 
-    /// Returns the range that covers both.
+    /// Returns the smallest range that contains both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
@@ -125,7 +125,7 @@ impl LineRange {
 }
 
 impl FileLines {
-    /// Whether both have a line in common.
+    /// Whether both name a common line of the same file.
     fn overlaps(&self, other: &Self) -> bool {
         let both = self.lines.zip(other.lines).filter(|_| self.file == other.file);
         both.is_some_and(|(one, other)| one.start <= other.end && other.start <= one.end)
@@ -142,13 +142,13 @@ impl fmt::Display for FileLines {
     }
 }
 
-/// Returns the places of all items of a location.
-fn places(text: &str) -> Vec<FileLines> {
-    // `[src/a.rs](src/a.rs#L10)` is a file followed by details.
+/// Returns the places that a location names, in order.
+fn parse_places(text: &str) -> Vec<FileLines> {
+    // In the link `[src/a.rs](src/a.rs#L10)`, details follow the file.
     let text = text.replace("](", " (");
     let mut places: Vec<FileLines> = Vec::new();
     let mut lines_before = None;
-    for item in items(&text).into_iter().take(MAX_PLACES) {
+    for item in split_items(&text).into_iter().take(MAX_PLACES_PER_LOCATION) {
         if let Some(lines) = parse_lines(item) {
             // Lines without a file belong to the file before them, or to the first one after them.
             match places.last_mut() {
@@ -159,8 +159,8 @@ fn places(text: &str) -> Vec<FileLines> {
                 }
                 None => lines_before = Some(lines),
             }
-        } else if let Some((file, before, behind)) = find_file(item) {
-            let lines = find_lines(behind).or_else(|| find_lines(before)).or_else(|| lines_before.take());
+        } else if let Some((file, before, tail)) = find_file(item) {
+            let lines = find_lines(tail).or_else(|| find_lines(before)).or_else(|| lines_before.take());
             places.push(FileLines { file, lines });
         } else if let Some(last) = places.last_mut().filter(|last| last.lines.is_none()) {
             // `function get, lines 41-58`
@@ -170,14 +170,14 @@ fn places(text: &str) -> Vec<FileLines> {
     places
 }
 
-/// Splits at commas and arrows. A comma in `a.rs(3,9)` separates a line and its column.
-fn items(text: &str) -> Vec<&str> {
+/// Splits a location at commas, semicolons, arrows and `and`. The comma in `a.rs(3,9)` does not split it.
+fn split_items(text: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let (mut begins, mut closes) = (0, 0);
     for (at, _) in text.char_indices() {
         let rest = &text[at..];
         if let Some(inner) =
-            rest.strip_prefix('(').filter(|inner| inner.starts_with(|sign: char| sign.is_ascii_digit()))
+            rest.strip_prefix('(').filter(|inner| inner.starts_with(|ch: char| ch.is_ascii_digit()))
         {
             closes = at + inner.find(')').unwrap_or(0);
         }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::merge::{DeliveredResult, fold_name};
 use super::recovery::{Assignment, Run, RunKind};
 
-/// The run in a file name. Runs are ordered as they are made.
+/// The run that a file name states. Earlier runs sort first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamedRun {
-    /// The round, from 1. An emergency run comes after all others.
+    /// The round, from 1. `u32::MAX` for an emergency run, which follows all others.
     round: u32,
     is_retry: bool,
 }
@@ -35,8 +35,8 @@ impl NamedRun {
         Some(run)
     }
 
-    /// Whether it follows the expected run, which then delivered nothing: any later run after an agent's first, or
-    /// the retry of a supplement.
+    /// Whether this run comes after the expected run, which therefore delivered nothing. Any later run comes after the
+    /// first one, and a retry comes after its supplement.
     pub(super) fn follows(self, run: &Run) -> bool {
         match run.kind {
             RunKind::First => self.round > 1 || self.is_retry,
@@ -46,18 +46,18 @@ impl NamedRun {
     }
 }
 
-/// Sorts the files of one agent in one folder by the runs in their names. A shell sorts `auth-2.retry.txt` before
-/// `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All other results keep their places. `agent` returns the
-/// agent of a result.
+/// Sorts the files of one agent in one folder by the runs in their names, because a shell sorts `auth-2.retry.txt`
+/// before `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All other results keep their places. `agent` returns
+/// the agent of a result.
 pub(super) fn sort_by_run(
-    handed: Vec<DeliveredResult>,
+    delivered: Vec<DeliveredResult>,
     agent: impl Fn(&DeliveredResult) -> Option<String>,
 ) -> Vec<DeliveredResult> {
     let mut named: BTreeMap<(String, String, String), Vec<(NamedRun, usize)>> = BTreeMap::new();
-    for (place, handed) in handed.iter().enumerate() {
+    for (place, handed) in delivered.iter().enumerate() {
         let (origin, owner) = (&handed.origin, agent(handed).unwrap_or_default());
         let name = file_name(origin);
-        // A file that is not named after its agent has the number after a name of its own.
+        // In the name of a file that is not named after its agent, the run follows another word: `part.2.txt`.
         let stem = name.split('.').next().unwrap_or(name);
         let mut runs = [&*owner, stem].into_iter();
         let run =
@@ -67,7 +67,7 @@ pub(super) fn sort_by_run(
             named.entry((folder.to_owned(), fold_name(&owner), named_for)).or_default().push((run, place));
         }
     }
-    let mut sorted: Vec<(usize, DeliveredResult)> = handed.into_iter().enumerate().collect();
+    let mut sorted: Vec<(usize, DeliveredResult)> = delivered.into_iter().enumerate().collect();
     for runs in named.values_mut() {
         let places: Vec<usize> = runs.iter().map(|(_, place)| *place).collect();
         runs.sort_unstable();
@@ -78,7 +78,7 @@ pub(super) fn sort_by_run(
         }
     }
     sorted.sort_unstable_by_key(|(place, _)| *place);
-    sorted.into_iter().map(|(_, handed)| handed).collect()
+    sorted.into_iter().map(|(_, delivered)| delivered).collect()
 }
 
 /// Returns the file name of a path.
@@ -88,8 +88,8 @@ fn file_name(origin: &str) -> &str {
 
 /// Returns the agent of the team that a file is named after.
 pub(super) fn agent_in_name(origin: &str, agents: &[Assignment]) -> Option<String> {
-    let is_of = |agent: &&Assignment| NamedRun::parse(origin, &agent.agent_id).is_some();
-    agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
+    let names_file = |agent: &&Assignment| NamedRun::parse(origin, &agent.agent_id).is_some();
+    agents.iter().filter(names_file).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
 }
 
 #[cfg(test)]
@@ -101,13 +101,13 @@ mod tests {
     fn the_files_of_an_agent_are_ordered_by_run() {
         let ordered = |origins: &[&str]| {
             let result = read(b"===AGENT_RESULT===\nagent_id: a-1\n").results.remove(0);
-            let handed =
+            let delivered =
                 |origin: &&str| DeliveredResult { origin: (*origin).to_owned(), result: result.clone() };
-            let agent = |handed: &DeliveredResult| {
-                Some(if handed.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned())
+            let agent = |delivered: &DeliveredResult| {
+                Some(if delivered.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned())
             };
-            let handed = sort_by_run(origins.iter().map(handed).collect(), agent);
-            handed.into_iter().map(|handed| handed.origin).collect::<Vec<_>>().join(" ")
+            let delivered = sort_by_run(origins.iter().map(delivered).collect(), agent);
+            delivered.into_iter().map(|delivered| delivered.origin).collect::<Vec<_>>().join(" ")
         };
         for (given, wanted) in [
             (&["a-1.retry.txt", "a-1.txt"][..], "a-1.txt a-1.retry.txt"),
@@ -119,12 +119,12 @@ mod tests {
                 &["a-1.2.retry.txt", "a-1.2.txt", "a-1.emergency.txt", "a-1.txt"],
                 "a-1.txt a-1.2.txt a-1.2.retry.txt a-1.emergency.txt",
             ),
-            // Another folder may be another round.
+            // Files in different folders may be from different rounds.
             (&["r1/a-1.retry.txt", "r2/a-1.txt", "r1/a-1.txt"], "r1/a-1.txt r2/a-1.txt r1/a-1.retry.txt"),
-            // Files of another agent, or without a run in the name.
+            // Files of another agent, or with no run in their names.
             (&["a-1.2.txt", "b-1.txt", "second.txt", "a-1.txt"], "a-1.txt b-1.txt second.txt a-1.2.txt"),
             (&["a-1.txt", "a-1.json", "a-1.md"], "a-1.txt a-1.json a-1.md"),
-            // Parts under a name of their own.
+            // Files that are not named after their agent.
             (
                 &["part.10.txt", "part.2.txt", "part.txt", "b-1.txt"],
                 "part.txt part.2.txt part.10.txt b-1.txt",

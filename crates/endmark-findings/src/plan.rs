@@ -1,8 +1,8 @@
-//! The next runs of a whole team. (AR-4)
+//! Plans the next runs of a whole team. (AR-4)
 
 use serde::Serialize;
 
-use super::merge::Merged;
+use super::merge::MergedResults;
 use super::recovery::{Recovery, RecoveryState, Run};
 
 /// The runs to start now, and the state of each agent.
@@ -11,11 +11,11 @@ use super::recovery::{Recovery, RecoveryState, Run};
 pub struct Plan<'a> {
     /// Whether nothing is left to do.
     pub done: bool,
-    /// The runs to start now. The result of each is delivered under its `agent_id`.
+    /// The runs to start now. The result of a run must name the run's `agent_id`.
     pub runs: Vec<&'a Run>,
     /// The state of each agent.
     pub agents: Vec<AgentPlan<'a>>,
-    /// Files with results that name no agent, and whose names match no agent of the team.
+    /// Files whose agent is unknown: neither the result nor the file name states it.
     pub not_attributed: Vec<&'a str>,
 }
 
@@ -47,7 +47,7 @@ pub struct PastRunPlan<'a> {
     pub remaining: &'a [String],
 }
 
-impl Merged {
+impl MergedResults {
     /// Returns the plan for the results so far.
     pub fn plan(&self) -> Plan<'_> {
         Plan::new(self)
@@ -55,7 +55,7 @@ impl Merged {
 }
 
 impl<'a> Plan<'a> {
-    fn new(merged: &'a Merged) -> Self {
+    fn new(merged: &'a MergedResults) -> Self {
         let runs: Vec<&Run> = merged
             .agents()
             .iter()
@@ -68,13 +68,13 @@ impl<'a> Plan<'a> {
                 && merged.agents().iter().all(|agent| agent.next().is_none()),
             runs,
             agents: (0..).zip(merged.agents()).map(|(at, agent)| AgentPlan::new(merged, at, agent)).collect(),
-            not_attributed: merged.unattributed().map(|handed| handed.origin.as_str()).collect(),
+            not_attributed: merged.unattributed().map(|delivered| delivered.origin.as_str()).collect(),
         }
     }
 }
 
 impl<'a> AgentPlan<'a> {
-    fn new(merged: &Merged, at: usize, agent: &'a Recovery) -> Self {
+    fn new(merged: &MergedResults, at: usize, agent: &'a Recovery) -> Self {
         Self {
             agent_id: &agent.assignment().agent_id,
             dimensions: &agent.assignment().dimensions,

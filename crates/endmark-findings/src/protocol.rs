@@ -1,4 +1,5 @@
-//! The instructions for an agent, so that a complete result can be distinguished from a cut one. (AR-1, AR-2, AR-3)
+//! Writes the instructions for an agent, so that a cut result can be distinguished from a complete one. (AR-1, AR-2,
+//! AR-3)
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use super::progress::CHECKPOINT_TURNS;
 
 /// The format that the agent is asked for (AR-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProtocolForm {
+pub enum ProtocolFormat {
     /// Lines of `name: value` under `[F001] …`.
     #[default]
     Text,
@@ -17,11 +18,11 @@ pub enum ProtocolForm {
     Jsonl,
 }
 
-/// The known parameters of the instructions.
+/// The parameters of the instructions. Unknown names and dimensions become placeholders.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Protocol<'a> {
     /// The requested format.
-    pub form: ProtocolForm,
+    pub form: ProtocolFormat,
     /// The agent's name.
     pub agent_id: Option<&'a str>,
     /// The dimensions that it examines.
@@ -35,12 +36,12 @@ pub struct Protocol<'a> {
 }
 
 impl Protocol<'_> {
-    /// Returns the block for the agent's prompt. If a transcript repeats it, it is parsed as a template and not as a
-    /// result.
+    /// Returns the instructions for the agent's prompt. If a transcript repeats them, they are parsed as a template and
+    /// not as a result.
     pub fn text(&self) -> String {
         let form = match self.form {
-            ProtocolForm::Text => self.text_form(),
-            ProtocolForm::Jsonl => self.jsonl_form(),
+            ProtocolFormat::Text => self.text_form(),
+            ProtocolFormat::Jsonl => self.jsonl_form(),
         };
         let mut text = format!(
             "\
@@ -90,7 +91,7 @@ Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without any
         text
     }
 
-    /// Returns the line format, after its start marker.
+    /// Returns the part of the instructions after the start marker, for the line format.
     fn text_form(&self) -> String {
         let agent_id = self.agent_id.unwrap_or(AGENT_ID);
         let dimensions = match self.dimensions {
@@ -118,7 +119,7 @@ declared_findings: {DECLARED}
         )
     }
 
-    /// Returns the JSON Lines format, after its start marker.
+    /// Returns the part of the instructions after the start marker, for JSON Lines.
     fn jsonl_form(&self) -> String {
         let agent_id = json!(self.agent_id.unwrap_or(AGENT_ID));
         let dimensions = match self.dimensions {

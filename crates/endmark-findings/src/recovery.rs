@@ -1,15 +1,15 @@
-//! State machine for recovery after a cut: which agent examines which dimensions again. (AR-4)
+//! Decides after a cut which agent examines which dimensions again. (AR-4)
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::transcript::{AgentResult, Cut, is_named, letters};
+use super::transcript::{AgentResult, Cut, alphanumeric_key, is_named};
 
 /// The maximum number of findings in a retry after a severe cut (AR-4).
 pub const MAX_FINDINGS_OF_RETRY: u32 = 5;
 
-/// Placeholder for the dimensions of an agent that names none.
+/// The placeholder for the dimensions of an agent that names none.
 pub const UNNAMED_DIMENSIONS: &str = "(not named)";
 
 /// The task of one agent.
@@ -33,7 +33,7 @@ pub struct RecoveryPolicy {
 }
 
 impl Default for RecoveryPolicy {
-    /// One more round, then an emergency agent.
+    /// Returns two rounds, followed by an emergency agent.
     fn default() -> Self {
         Self { rounds: 2, emergency: true }
     }
@@ -79,10 +79,10 @@ pub enum RunKind {
 pub struct PastRun {
     /// The run that was requested.
     pub run: Run,
-    /// How the result was cut; also severe if nothing arrived.
+    /// Whether the result was complete. `Cut::Severe` if nothing arrived.
     pub cut: Cut,
-    /// Whether any result arrived.
-    pub is_heard: bool,
+    /// Whether a result arrived.
+    pub has_result: bool,
     /// The dimensions that the run left open.
     pub remaining: Vec<String>,
 }
@@ -102,7 +102,7 @@ pub enum RecoveryState {
     NotRecovered,
 }
 
-/// The recovery of one agent. It takes the outcome of each run and returns the next run (AR-4).
+/// The state machine for the recovery of one agent. It takes the outcome of each run and returns the next run (AR-4).
 ///
 /// ```
 /// use endmark_findings::{Assignment, Cut, Recovery, RecoveryPolicy};
@@ -124,7 +124,7 @@ pub struct Recovery {
     past: Vec<PastRun>,
     /// The dimensions left for the next round.
     waiting: Vec<String>,
-    /// The dimensions that were retried once and are not retried again.
+    /// The dimensions that were retried. They are not retried again.
     retried: Vec<String>,
     gaps: Vec<String>,
 }
@@ -161,7 +161,7 @@ impl Recovery {
         self.run.as_ref()
     }
 
-    /// Returns the agent's part of the team's work.
+    /// Returns the task of the agent.
     pub fn assignment(&self) -> &Assignment {
         &self.assignment
     }
@@ -183,19 +183,19 @@ impl Recovery {
 
     /// Returns the state of the recovery.
     pub fn state(&self) -> RecoveryState {
-        let was_short = self.past.iter().any(PastRun::is_short);
+        let was_incomplete = self.past.iter().any(PastRun::is_incomplete);
         match &self.run {
             Some(_) => RecoveryState::Pending,
             None if !self.gaps.is_empty() => RecoveryState::NotRecovered,
-            None if was_short => RecoveryState::Recovered,
+            None if was_incomplete => RecoveryState::Recovered,
             None => RecoveryState::NotNeeded,
         }
     }
 
-    /// Returns the dimensions that runs after an incomplete one have examined.
+    /// Returns the dimensions that were examined by runs after the first incomplete one.
     pub(super) fn rerun_dimensions(&self) -> impl Iterator<Item = &String> {
-        let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);
-        after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions)
+        let after = self.past.iter().skip_while(|past| !past.is_incomplete()).skip(1);
+        after.filter(|past| past.has_result).flat_map(|past| &past.run.dimensions)
     }
 
     /// Records the result of the requested run, or an unrequested result.
@@ -212,14 +212,14 @@ impl Recovery {
             max_turns: None,
             max_findings: None,
         });
-        let is_full = is_full(run, result);
+        let is_full = has_max_findings(run, result);
         let declared_gaps = result.declared_gaps();
         let remaining =
             if is_full { run.dimensions.clone() } else { open_dimensions(run, result, &declared_gaps) };
         if !is_full && result.cut.is_whole() && result.lost_count() == 0 {
-            let asked_for = run.dimensions.clone();
+            let requested = run.dimensions.clone();
             let is_open = |dimension: &String| {
-                declared_gaps.contains(dimension) || !is_covered(dimension, result, &asked_for)
+                declared_gaps.contains(dimension) || !is_covered(dimension, result, &requested)
             };
             self.waiting.retain(is_open);
             self.gaps.retain(is_open);
@@ -228,12 +228,12 @@ impl Recovery {
     }
 
     /// Records how the requested run ended and which dimensions it left open. After a mild cut, an empty list means
-    /// all of them.
+    /// all dimensions.
     pub fn note_end(&mut self, cut: Cut, remaining: Vec<String>) {
         self.finish_run(cut, remaining, true);
     }
 
-    /// Records that the requested run delivered nothing. All its dimensions are open.
+    /// Records that the requested run delivered nothing, so that all its dimensions are open.
     pub fn note_missing_result(&mut self) {
         self.finish_run(Cut::Severe, Vec::new(), false);
     }
@@ -245,13 +245,13 @@ impl Recovery {
             Cut::Mild if !remaining.is_empty() => remaining,
             Cut::Mild | Cut::Severe => run.dimensions.clone(),
         };
-        self.past.push(PastRun { run: run.clone(), cut, is_heard, remaining: remaining.clone() });
+        self.past.push(PastRun { run: run.clone(), cut, has_result: is_heard, remaining: remaining.clone() });
         // No retry follows an emergency run, and an unrequested run is not retried.
         if cut == Cut::Severe && !matches!(run.kind, RunKind::Emergency | RunKind::Unasked) {
-            let (again, never): (Vec<String>, Vec<String>) =
+            let (retriable, retried): (Vec<String>, Vec<String>) =
                 remaining.iter().cloned().partition(|dimension| !self.retried.contains(dimension));
-            if !again.is_empty() {
-                return self.retry(&run, &again, never);
+            if !retriable.is_empty() {
+                return self.retry(&run, &retriable, retried);
             }
         }
         self.add_waiting(remaining);
@@ -260,10 +260,10 @@ impl Recovery {
 
     /// Retries half of the dimensions with half of the turns, both rounded up. The other half waits for the next
     /// round.
-    fn retry(&mut self, run: &Run, again: &[String], never: Vec<String>) {
-        let (half, other) = again.split_at(again.len().div_ceil(2));
+    fn retry(&mut self, run: &Run, retriable: &[String], retried: Vec<String>) {
+        let (half, other) = retriable.split_at(retriable.len().div_ceil(2));
         self.retried.extend(half.iter().cloned());
-        self.add_waiting(other.iter().cloned().chain(never));
+        self.add_waiting(other.iter().cloned().chain(retried));
         self.run = Some(Run {
             kind: RunKind::Retry,
             dimensions: half.to_vec(),
@@ -308,38 +308,39 @@ impl Recovery {
 
 /// Adds the dimensions that are not in the list yet.
 fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = String>) {
-    let mut known: HashSet<String> = list.iter().map(|dimension| letters(dimension)).collect();
-    list.extend(dimensions.into_iter().filter(|dimension| known.insert(letters(dimension))));
+    let mut known: HashSet<String> = list.iter().map(|dimension| alphanumeric_key(dimension)).collect();
+    list.extend(dimensions.into_iter().filter(|dimension| known.insert(alphanumeric_key(dimension))));
 }
 
 impl PastRun {
     /// Whether the run was cut or left something open.
-    fn is_short(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         !self.cut.is_whole() || !self.remaining.is_empty()
     }
 }
 
-/// Whether a complete result covers a dimension that it does not declare as a gap, whether or not that was requested.
-/// It does if it names the dimension. It also does if the dimension has no name or the result names none: it then
-/// covers all that it was asked for.
-fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
+/// Whether a complete result covers a dimension that it does not declare as a gap. A result that names the dimension
+/// covers it, requested or not. A result that names no dimensions covers all requested ones. Unnamed dimensions are
+/// always covered.
+fn is_covered(dimension: &String, result: &AgentResult, requested: &[String]) -> bool {
     *dimension == UNNAMED_DIMENSIONS
         || is_named(dimension, &result.dimensions)
-        || result.dimensions.is_empty() && asked_for.contains(dimension)
+        || result.dimensions.is_empty() && requested.contains(dimension)
 }
 
 /// Whether a run delivered the maximum number of findings, so that there may be more.
-fn is_full(run: &Run, result: &AgentResult) -> bool {
+fn has_max_findings(run: &Run, result: &AgentResult) -> bool {
     result.cut.is_whole() && run.max_findings.is_some_and(|most| result.findings.len() >= most as usize)
 }
 
-/// Returns the requested dimensions that a run left open. Empty also after a cut that does not state them.
+/// Returns the requested dimensions that a run left open. The list is also empty after a cut that does not state
+/// them.
 fn open_dimensions(run: &Run, result: &AgentResult, declared_gaps: &[String]) -> Vec<String> {
-    // A result that names other dimensions than requested has left the requested ones open. One that names none has
+    // If a result names dimensions, the requested ones that it does not name are open. If it names none, it has
     // covered all.
-    let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
+    let must_name_requested = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
     let is_open = |dimension: &&String| {
-        is_asked_for && **dimension != UNNAMED_DIMENSIONS && !is_named(dimension, &result.dimensions)
+        must_name_requested && **dimension != UNNAMED_DIMENSIONS && !is_named(dimension, &result.dimensions)
     };
     let left_out = run.dimensions.iter().filter(is_open).cloned();
     // A later run may deliberately skip dimensions that it was not asked for.
@@ -350,8 +351,7 @@ fn open_dimensions(run: &Run, result: &AgentResult, declared_gaps: &[String]) ->
     match result.cut {
         Cut::Severe => Vec::new(),
         Cut::Whole => {
-            // It has its end marker. If it has fewer findings than declared, the missing ones may concern any
-            // dimension.
+            // If a complete result has fewer findings than declared, the missing ones may concern any dimension.
             let mut remaining = if result.lost_count() > 0 { run.dimensions.clone() } else { Vec::new() };
             add_missing(&mut remaining, left_out);
             remaining
@@ -380,12 +380,12 @@ impl RunKind {
 }
 
 impl RecoveryState {
-    /// Returns the wording for people.
-    pub fn words(self) -> &'static str {
+    /// Returns the state in words, for people.
+    pub fn label(self) -> &'static str {
         match self {
             Self::NotNeeded => "not needed",
             Self::Recovered => "recovered",
-            Self::Pending => "still to be done",
+            Self::Pending => "pending",
             Self::NotRecovered => "not recovered",
         }
     }

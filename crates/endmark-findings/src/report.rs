@@ -1,4 +1,4 @@
-//! The final report, which always includes its disclosure. (AR-6)
+//! Builds the final report, which always includes its disclosure. (AR-6)
 
 mod disclosure;
 mod markdown;
@@ -9,20 +9,20 @@ use serde::Serialize;
 use super::finding::Field;
 use super::form::FindingForm;
 use super::join::ALSO_TITLED;
-use super::merge::{Merged, MergedFinding};
+use super::merge::{MergedFinding, MergedResults};
 
 pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};
 
 /// The final report of a team: its findings, and what may be missing from them.
 ///
-/// It can only be created from merged results, together with its disclosure. A report without a disclosure cannot be
-/// constructed.
+/// A report can only be created from merged results, together with its disclosure. There is no other constructor.
 ///
 /// ```
-/// use endmark_findings::{DeliveredResult, Merged, Team, read};
+/// use endmark_findings::{DeliveredResult, MergedResults, Team, read};
 ///
 /// let cut = read(b"===AGENT_RESULT===\nagent_id: a-1\ndimensions: keys\n\n[F001] Fixed k").results.remove(0);
-/// let report = Merged::new(&Team::default(), vec![DeliveredResult { origin: "a-1.txt".into(), result: cut }]).report();
+/// let delivered = vec![DeliveredResult { origin: "a-1.txt".into(), result: cut }];
+/// let report = MergedResults::new(&Team::default(), delivered).report();
 /// assert!(report.disclosure().is_truncated());
 /// assert!(report.markdown().contains("## Disclosure"));
 /// ```
@@ -37,8 +37,8 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 /// ```
 ///
 /// ```compile_fail,E0624
-/// # use endmark_findings::{Disclosure, Merged};
-/// fn made_up(merged: &Merged) -> Disclosure {
+/// # use endmark_findings::{Disclosure, MergedResults};
+/// fn made_up(merged: &MergedResults) -> Disclosure {
 ///     Disclosure::new(merged)
 /// }
 /// ```
@@ -68,7 +68,7 @@ pub struct ReportedFinding {
     pub places: Vec<ReportedPlace>,
     /// The required fields that it lacks.
     pub missing: Vec<&'static str>,
-    /// Its other titles.
+    /// The other titles under which it was reported.
     pub also_titled: Vec<String>,
     /// The agents that reported it.
     pub reported_by: Vec<String>,
@@ -90,13 +90,13 @@ impl ReportedFinding {
     fn new(merged: &MergedFinding) -> Self {
         let mut finding = FindingForm::new(&merged.finding);
         let mut also_titled = merged.also_titled.clone();
-        let joined_before = finding.other.remove(ALSO_TITLED).unwrap_or_default();
-        also_titled.extend(joined_before.split("; ").filter(|title| !title.is_empty()).map(str::to_owned));
+        let earlier_titles = finding.other.remove(ALSO_TITLED).unwrap_or_default();
+        also_titled.extend(earlier_titles.split("; ").filter(|title| !title.is_empty()).map(str::to_owned));
         Self {
             finding,
             places: merged
                 .finding
-                .places()
+                .file_lines()
                 .iter()
                 .map(|place| ReportedPlace {
                     file: place.file.clone(),
@@ -111,7 +111,7 @@ impl ReportedFinding {
     }
 }
 
-impl Merged {
+impl MergedResults {
     /// Returns the final report with its disclosure (AR-6).
     pub fn report(&self) -> FinalReport {
         FinalReport {
@@ -132,13 +132,13 @@ impl FinalReport {
         &self.disclosure
     }
 
-    /// Returns the report for people, in Markdown.
+    /// Returns the human-readable report, in Markdown.
     pub fn markdown(&self) -> String {
-        markdown::markdown(self)
+        markdown::render_markdown(self)
     }
 
-    /// Returns the report as SARIF 2.1.0; `version` is that of the program that writes it.
+    /// Returns the report as SARIF 2.1.0. `version` is the version of the program that writes it.
     pub fn sarif(&self, version: &str) -> serde_json::Value {
-        sarif::sarif(self, version)
+        sarif::render_sarif(self, version)
     }
 }

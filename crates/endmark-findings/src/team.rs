@@ -9,14 +9,14 @@ use serde::de::{self, Deserializer, Error, SeqAccess, Visitor};
 use super::merge::Team;
 use super::recovery::{Assignment, RecoveryPolicy};
 
-/// The team file. Unknown fields are rejected as typing errors.
+/// The content of a team file. Unknown fields are rejected, because they are probably typing errors.
 ///
 /// Values are checked while they are parsed, so that errors have a line and a column.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TeamFile {
     #[serde(deserialize_with = "deserialize_members")]
-    agents: Vec<Member>,
+    agents: Vec<TeamMember>,
     #[serde(default, deserialize_with = "deserialize_rounds")]
     rounds: Option<u32>,
     emergency: Option<bool>,
@@ -24,7 +24,7 @@ struct File {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Member {
+struct TeamMember {
     #[serde(deserialize_with = "deserialize_name")]
     agent_id: String,
     #[serde(deserialize_with = "deserialize_dimensions")]
@@ -45,7 +45,7 @@ fn deserialize_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
 fn deserialize_dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let dimensions = Vec::<String>::deserialize(deserializer)?;
     if dimensions.is_empty() {
-        return Err(D::Error::custom("an agent has no dimensions: say what it is to look into"));
+        return Err(D::Error::custom("an agent has no dimensions: name what it must examine"));
     }
     if dimensions.iter().any(|dimension| dimension.trim().is_empty()) {
         return Err(D::Error::custom("a dimension has no name"));
@@ -57,17 +57,17 @@ fn deserialize_dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(dimensions)
 }
 
-/// Returns a dimension in the form for comparison: without case and punctuation.
+/// Returns a dimension without case and punctuation, for comparison.
 fn normalise_dimension(name: &str) -> String {
     let letters: String =
-        name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        name.chars().filter(|ch| ch.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { name.trim().to_owned() } else { letters }
 }
 
 fn deserialize_turns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     deserialize_at_least_one(
         deserializer,
-        "an agent has at least one turn: leave `max_turns` out where it is not limited",
+        "an agent needs at least one turn: omit `max_turns` if there is no limit",
     )
 }
 
@@ -83,22 +83,22 @@ fn deserialize_at_least_one<'de, D: Deserializer<'de>>(
     if number == Some(0) { Err(D::Error::custom(problem)) } else { Ok(number) }
 }
 
-/// Parses the agents, each of which must be unique.
-fn deserialize_members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
+/// Parses the agents. Their names must be unique.
+fn deserialize_members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TeamMember>, D::Error> {
     struct Members;
 
     impl<'de> Visitor<'de> for Members {
-        type Value = Vec<Member>;
+        type Value = Vec<TeamMember>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
             formatter.write_str("a list of agents")
         }
 
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Member>, A::Error> {
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<TeamMember>, A::Error> {
             let (mut members, mut known) = (Vec::new(), HashSet::new());
-            while let Some(member) = list.next_element::<Member>()? {
+            while let Some(member) = list.next_element::<TeamMember>()? {
                 // Quotes and emphasis around a name do not make it a different name.
-                let is_ornament = |sign: char| sign.is_whitespace() || "`*\"'<>".contains(sign);
+                let is_ornament = |ch: char| ch.is_whitespace() || "`*\"'<>".contains(ch);
                 if !known.insert(member.agent_id.trim_matches(is_ornament).to_lowercase()) {
                     let id = &member.agent_id;
                     return Err(de::Error::custom(format_args!("the agent `{id}` is named twice")));
@@ -128,7 +128,7 @@ impl Team {
     /// Returns an error with line and column for an unknown field, an agent without a name or dimensions, or a
     /// repeated agent.
     pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
-        let file: File = serde_json::from_str(json.strip_prefix('\u{feff}').unwrap_or(json))?;
+        let file: TeamFile = serde_json::from_str(json.strip_prefix('\u{feff}').unwrap_or(json))?;
         let policy = RecoveryPolicy::default();
         let agents = file.agents.into_iter().map(|agent| Assignment {
             agent_id: agent.agent_id,

@@ -1,8 +1,8 @@
-//! Tests with results cut at every byte, and with realistic audits.
+//! Tests of whole audits, and of results that are cut at every byte.
 
 mod audit;
 mod every_cut;
-mod headed;
+mod headlines;
 mod json_lines;
 mod round_trip;
 mod rounds;

@@ -1,15 +1,15 @@
-//! The parsed form of an agent's output. (AR-1, AR-3)
+//! Defines the parsed form of an agent's output. (AR-1, AR-3)
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
 
-use super::expected::{Basis, Expected, Numbers};
+use super::expected::{Basis, Expected, IdNumbers};
 use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::ResultForm;
 
-/// Everything that was parsed from one text.
+/// The results, checkpoints and remarks of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// The results, in order. Never empty: a text without any result counts as one severe cut (AR-1).
@@ -37,7 +37,7 @@ pub struct AgentResult {
     pub findings: Vec<ReadFinding>,
     /// The number of findings that a severe cut discarded.
     pub discarded: u32,
-    /// The number of places that look like findings but could not be read. The result has this many findings too few.
+    /// The number of passages that look like findings but cannot be parsed. The result lacks this many findings.
     pub unread: u32,
     /// Whether the result is complete.
     pub cut: Cut,
@@ -47,8 +47,8 @@ pub struct AgentResult {
     pub ends: Position,
     /// The last checkpoint before its end (AR-3).
     pub checkpoint: Option<Checkpoint>,
-    /// The numbers in all ids that were seen, including those of discarded findings.
-    pub(super) numbers: Numbers,
+    /// The numbers in all ids, including those of discarded findings.
+    pub(super) numbers: IdNumbers,
 }
 
 /// Whether a result is complete (AR-1, AR-4).
@@ -65,7 +65,7 @@ pub enum Cut {
 /// A finding and how complete it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadFinding {
-    /// The parts that were read. A field that was cut in the middle is dropped, except evidence, which keeps its
+    /// The fields that were read. A field that was cut in the middle is dropped, except evidence, which keeps its
     /// beginning.
     pub finding: Finding,
     /// How complete the finding is.
@@ -79,9 +79,9 @@ pub struct ReadFinding {
 /// How complete a finding is (AR-1, AR-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingState {
-    /// It has all required fields and its end.
+    /// The finding has all required fields and was not cut.
     Complete,
-    /// Incomplete, but it has a source and a sink. It is worth validating, with a note.
+    /// The finding is incomplete, but has a source and a sink. It is kept with a mark.
     Truncated,
     /// The source or the sink is missing. The finding must be audited again.
     NeedsReaudit,
@@ -118,15 +118,15 @@ pub struct Checkpoint {
 /// A part of the text that was ignored or not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// The position.
+    /// The position where the text begins.
     pub position: Position,
-    /// The kind of remark.
+    /// What the remark is about.
     pub kind: RemarkKind,
     /// The affected text, shortened.
     pub text: String,
 }
 
-/// The subject of a remark.
+/// What a remark is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RemarkKind {
     /// Text inside a result that belongs to no field.
@@ -141,13 +141,13 @@ pub enum RemarkKind {
     MoreThanDeclared,
     /// A severity that is not one of the five words. It is kept as written.
     UnknownSeverity,
-    /// A weakness without a CWE number.
+    /// A value of `cwe` that contains no CWE number.
     NoCwe,
     /// A value that should be a number but is not.
-    NoNumber,
+    NotANumber,
     /// A placeholder value. The field counts as missing.
-    SaysNothing,
-    /// Text that looks like a finding but cannot be read as one.
+    PlaceholderValue,
+    /// Text that looks like a finding but cannot be parsed as one.
     UnreadFinding,
     /// A template with `<…>` placeholders instead of content.
     Template,
@@ -165,10 +165,10 @@ pub enum RemarkKind {
     BrokenCheckpoint,
     /// JSON that does not follow the format, or that is cut.
     BrokenJson,
-    /// The markers are in a text with escaped line breaks that is not JSON. The text must be unescaped first.
+    /// Markers in a text with escaped line breaks that is not JSON. The text must be unescaped first.
     InsideJson,
     /// A JSON response of `endmark findings`. It is not a result and counts as a cut one.
-    OwnAnswer,
+    OwnResponse,
     /// Another turn of the conversation inside a result.
     InnerTurn,
 }
@@ -176,56 +176,55 @@ pub enum RemarkKind {
 impl RemarkKind {
     /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
-        self.words().0
+        self.name_and_explanation().0
     }
 
-    /// Returns the machine-readable name and the explanation for people.
-    fn words(self) -> (&'static str, &'static str) {
+    /// Returns the machine-readable name, and the explanation for people.
+    fn name_and_explanation(self) -> (&'static str, &'static str) {
         match self {
             Self::IgnoredText => ("ignored_text", "belongs to no field and is ignored"),
-            Self::UnknownField => ("unknown_field", "is a field that is not known and is ignored"),
-            Self::RepeatedField => ("repeated_field", "is there already; the first one counts"),
+            Self::UnknownField => ("unknown_field", "is an unknown field and is ignored"),
+            Self::RepeatedField => ("repeated_field", "is a repeated field; the first one counts"),
             Self::RepeatedId => {
-                ("repeated_id", "is the id of another finding, too: it is unclear which one is meant")
+                ("repeated_id", "is also the id of another finding, so it does not identify either of them")
             }
             Self::MoreThanDeclared => {
-                ("more_than_declared", "is how many findings are declared, and there are more")
+                ("more_than_declared", "is the declared number of findings, but there are more")
             }
             Self::UnknownSeverity => ("unknown_severity", "is not one of Critical, High, Medium, Low, Info"),
-            Self::NoCwe => ("no_cwe", "has no number of a weakness, as in CWE-89"),
-            Self::NoNumber => ("no_number", "is no number"),
-            Self::SaysNothing => ("says_nothing", "says nothing: the field counts as missing"),
-            Self::UnreadFinding => (
-                "unread_finding",
-                "looks like a finding and cannot be read as one: someone has to look again",
-            ),
-            Self::Template => ("template", "is a template and no finding"),
-            Self::EndWithoutStart => ("end_without_start", "ends a result that never began"),
-            Self::EmptyResult => ("empty_result", "has nothing behind it"),
+            Self::NoCwe => ("no_cwe", "contains no CWE number such as CWE-89"),
+            Self::NotANumber => ("no_number", "is not a number"),
+            Self::PlaceholderValue => {
+                ("says_nothing", "contains no information, so the field counts as missing")
+            }
+            Self::UnreadFinding => {
+                ("unread_finding", "looks like a finding but cannot be read as one: check it manually")
+            }
+            Self::Template => ("template", "is a template and not a finding"),
+            Self::EndWithoutStart => ("end_without_start", "is an end marker without a start marker"),
+            Self::EmptyResult => ("empty_result", "starts a result without content"),
             Self::NoAgent => {
-                ("no_agent", "begins a result that does not say whose it is: `agent_id` is missing")
+                ("no_agent", "starts a result that does not name its agent: `agent_id` is missing")
             }
-            Self::NotUtf8 => ("not_utf8", "has bytes that are no UTF-8"),
-            Self::InsideEvidence => {
-                ("inside_evidence", "stands inside of evidence and is taken for a part of it")
-            }
+            Self::NotUtf8 => ("not_utf8", "contains bytes that are not UTF-8"),
+            Self::InsideEvidence => ("inside_evidence", "is inside evidence and counts as part of it"),
             Self::BrokenCheckpoint => (
                 "broken_checkpoint",
-                "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers",
+                "is a checkpoint with an unreadable value: turn, findings and files_read must be numbers",
             ),
-            Self::BrokenJson => ("broken_json", "is what is wrong with this as a result in JSON"),
+            Self::BrokenJson => ("broken_json", "is the problem with this result in JSON"),
             Self::InsideJson => (
                 "inside_json",
-                "has its line breaks escaped and is not JSON: take the text out first, so that it has lines",
+                "has escaped line breaks and is not JSON: unescape the text first, so that it has lines",
             ),
-            Self::OwnAnswer => (
+            Self::OwnResponse => (
                 "own_answer",
-                "begins an answer of `endmark findings`, which is not read again: read the results that it was made from, or \
-                 what `endmark findings merge` prints without --json",
+                "starts a response of `endmark findings`, which cannot be read as a result: read the original results, or the \
+                 output of `endmark findings merge` without --json",
             ),
             Self::InnerTurn => (
                 "inner_turn",
-                "begins another turn of the conversation inside of a result: what stands before it may be cut, and nothing is joined",
+                "starts another turn of the conversation inside a result: the text before it may be cut, and the parts are not joined",
             ),
         }
     }
@@ -233,7 +232,7 @@ impl RemarkKind {
 
 impl fmt::Display for Remark {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: `{}` {}", self.position, self.text, self.kind.words().1)
+        write!(formatter, "{}: `{}` {}", self.position, self.text, self.kind.name_and_explanation().1)
     }
 }
 
@@ -271,7 +270,7 @@ impl FindingState {
 }
 
 impl ReadFinding {
-    /// Classifies a finding. `is_ended` states that the text after it closed it (AR-1, AR-5).
+    /// Classifies a finding. `is_ended` states that text follows which ends it (AR-1, AR-5).
     pub(super) fn new(finding: Finding, is_ended: bool, position: Position) -> Self {
         let missing = finding.missing_fields();
         let is_known = finding.has(Field::Source) && finding.has(Field::Sink);
@@ -301,12 +300,12 @@ impl AgentResult {
             begins: None,
             ends,
             checkpoint: None,
-            numbers: Numbers::default(),
+            numbers: IdNumbers::default(),
         }
     }
 
-    /// Records that the last finding continues after the supposed end of the result. A complete result becomes a mild
-    /// cut.
+    /// Records that the last finding continues after the supposed end of the result. A complete result then counts as
+    /// a mild cut.
     pub(super) fn mark_last_finding_cut(&mut self) {
         if self.cut.is_whole() && self.agent_id.is_some() {
             self.cut = Cut::Mild;
@@ -316,29 +315,28 @@ impl AgentResult {
         }
     }
 
-    /// Whether both results have the same content, wherever they are.
+    /// Whether both results have the same content, regardless of their positions.
     pub(super) fn has_same_content(&self, other: &Self) -> bool {
         (self.cut, self.unread) == (other.cut, other.unread)
             && ResultForm::new(self) == ResultForm::new(other)
     }
 
-    /// Returns the number of findings that the result must have had, or `None` if nothing states it. This is the
-    /// largest of the declared total, the last checkpoint and the highest id. For a complete result only the declared
-    /// total counts (AR-6).
+    /// Returns the number of findings to expect, or `None` if nothing states it. This is the largest of the declared
+    /// total, the last checkpoint and the highest id. For a complete result only the declared total counts (AR-6).
     pub fn expected_count(&self) -> Option<Expected> {
         let known = [
             (self.declared_findings, Basis::Declared),
             (self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.findings), Basis::Checkpoint),
-            (self.numbers.highest(), Basis::HighestId),
+            (self.numbers.highest_count(), Basis::HighestId),
         ];
         let known = known.into_iter().take(if self.cut.is_whole() { 1 } else { 3 });
         let known = known.filter_map(|(findings, basis)| Some((findings?, basis)));
-        // If numbers are equal, the first one wins.
+        // Among equal numbers, the first one wins.
         let largest = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
         largest.map(|(findings, basis)| Expected { findings, basis })
     }
 
-    /// Returns the minimum number of findings that the result had, from its own statements and from what was read.
+    /// Returns the minimum number of findings that the result must have had: as stated in it, or as counted.
     pub(super) fn seen_count(&self) -> usize {
         let expected = self.expected_count().map_or(0, |expected| expected.findings as usize);
         expected.max(self.findings.len() + self.unread as usize).max(self.discarded as usize)
@@ -374,7 +372,7 @@ impl AgentResult {
         let remaining = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
         match remaining {
             Some(remaining) if !remaining.is_empty() => {
-                remaining.iter().map(|dimension| spelling_in(dimension, &self.dimensions)).collect()
+                remaining.iter().map(|dimension| spelling_in_list(dimension, &self.dimensions)).collect()
             }
             _ => self.dimensions.clone(),
         }
@@ -386,25 +384,25 @@ impl AgentResult {
     }
 }
 
-/// Returns the list's spelling of a dimension if both differ only in case and punctuation.
-pub(super) fn spelling_in(dimension: &str, list: &[String]) -> String {
-    let found = list.iter().find(|known| same_dimension(known, dimension));
+/// Returns a dimension in the spelling of the list, if the list contains it in another case or punctuation.
+pub(super) fn spelling_in_list(dimension: &str, list: &[String]) -> String {
+    let found = list.iter().find(|known| is_same_dimension(known, dimension));
     found.map_or_else(|| dimension.to_owned(), Clone::clone)
 }
 
 /// Whether two dimensions differ at most in case and punctuation.
-fn same_dimension(one: &str, other: &str) -> bool {
-    letters(one) == letters(other)
+fn is_same_dimension(one: &str, other: &str) -> bool {
+    alphanumeric_key(one) == alphanumeric_key(other)
 }
 
-/// Whether a list names a dimension, alone or among other words: `authentication (login, tokens)`.
+/// Whether a list contains a dimension, alone or among other words: `authentication (login, tokens)`.
 pub(super) fn is_named(dimension: &str, list: &[String]) -> bool {
-    let wanted = letters(dimension);
-    !wanted.is_empty() && letters(&list.concat()).contains(&wanted)
+    let wanted = alphanumeric_key(dimension);
+    !wanted.is_empty() && alphanumeric_key(&list.concat()).contains(&wanted)
         || list.iter().any(|known| known == dimension)
 }
 
 /// Returns the letters and digits of a text in lower case.
-pub(super) fn letters(text: &str) -> String {
+pub(super) fn alphanumeric_key(text: &str) -> String {
     text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,20 +1,20 @@
-//! Unknown fields, each name once, in the order of the text.
+//! Collects unknown fields, each name once, in the order of the text.
 
 use std::collections::HashSet;
 
 use crate::OtherField;
 
-/// Collects unknown fields. The first value of a name counts.
+/// The unknown fields so far. The first value of a name counts.
 #[derive(Debug, Default)]
 pub(crate) struct OtherFields {
     fields: Vec<OtherField>,
-    /// The names in `fields`. A text may have as many fields as lines: a linear search took 4.5 s for 40,000.
+    /// The names in `fields`. Each line of a text may be a field: a linear search took 4.5 s for 40,000 fields.
     names: HashSet<String>,
 }
 
 impl OtherFields {
-    /// Adds a field that follows the known field `after`, unless its name is already present. Returns whether it is
-    /// new.
+    /// Adds a field that follows the known field `after`, unless its name is already present. Returns whether it was
+    /// added.
     pub(crate) fn set(&mut self, name: &str, value: &str, after: &'static str) -> bool {
         let is_new = self.names.insert(name.to_owned());
         if is_new {
@@ -23,7 +23,7 @@ impl OtherFields {
         is_new
     }
 
-    /// Adds a line to the last field.
+    /// Appends a line to the value of the last field.
     pub(crate) fn append_line(&mut self, line: &str) {
         if let Some(last) = self.fields.last_mut() {
             last.value.push('\n');

@@ -1,13 +1,13 @@
-//! The known words, from `vocabulary.txt`.
+//! Looks up the known words of `vocabulary.txt`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-static TEXT: &str = include_str!("vocabulary.txt");
+static VOCABULARY: &str = include_str!("vocabulary.txt");
 
 /// Maps a family and a word to the name of the word's list.
 static WORDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
-    let lists = TEXT.lines().filter(|line| !line.starts_with('#'));
+    let lists = VOCABULARY.lines().filter(|line| !line.starts_with('#'));
     let lists = lists.filter_map(|line| line.split_once(": "));
     lists
         .flat_map(|(kind, words)| {
@@ -31,6 +31,6 @@ pub(super) fn contains(family: &'static str, word: &str) -> bool {
 
 /// Returns a name in lower case, with one `_` between its words.
 pub(super) fn fold(name: &str) -> String {
-    let words = name.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = name.split(|ch: char| !ch.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_").to_lowercase()
 }

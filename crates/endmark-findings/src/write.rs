@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::control::{is_control, visible_json};
+use super::control::{escape_json_controls, is_control};
 use super::finding::{Field, Finding, FindingId, OtherField, Severity};
 use super::form::{FindingForm, ResultForm};
 use super::read::{END, START, read, read_dimensions};
@@ -20,7 +20,7 @@ pub struct WriteParameters<'a> {
     pub declared_findings: Option<usize>,
     /// Unknown fields of the header.
     pub other: &'a [OtherField],
-    /// Whether the result is complete. Otherwise it gets no end marker.
+    /// Whether the result is complete. An incomplete result gets no end marker.
     pub is_whole: bool,
 }
 
@@ -58,17 +58,17 @@ impl WriteParameters<'_> {
             (form, finding)
         };
         let (forms, findings): (Vec<_>, Vec<_>) = findings.into_iter().zip(1..).map(form).unzip();
-        let mut text = self.lines(&forms, &findings);
-        if !self.is_read(&text, &forms) {
-            text = self.json_lines(&forms);
+        let mut text = self.write_lines(&forms, &findings);
+        if !self.round_trips(&text, &forms) {
+            text = self.write_json_lines(&forms);
         }
         text.push_str(if self.is_whole { END } else { "" });
         text.push('\n');
         text
     }
 
-    /// Whether the written lines are parsed back unchanged.
-    fn is_read(&self, text: &str, forms: &[FindingForm]) -> bool {
+    /// Whether parsing the written lines yields the same result.
+    fn round_trips(&self, text: &str, forms: &[FindingForm]) -> bool {
         let read = read(format!("{text}{END}\n").as_bytes());
         let [result] = &read.results[..] else { return false };
         let again = ResultForm::new(result);
@@ -76,20 +76,20 @@ impl WriteParameters<'_> {
             && again.dimensions == self.dimensions
             && result.other.iter().map(field_text).eq(self.other.iter().map(field_text))
             && again.findings == forms
-            && !text.contains(|sign| is_control(sign) && sign != '\n')
+            && !text.contains(|ch| is_control(ch) && ch != '\n')
     }
 
     // Writing to a string cannot fail, here and below.
-    fn lines(&self, forms: &[FindingForm], findings: &[&Finding]) -> String {
+    fn write_lines(&self, forms: &[FindingForm], findings: &[&Finding]) -> String {
         let mut text = format!("{START}\n");
         write_other(&mut text, self.other, "", "");
         if let Some(agent_id) = self.agent_id {
             let _ = writeln!(text, "agent_id: {agent_id}");
         }
         write_other(&mut text, self.other, "agent_id", "");
-        // The other fields (`coverage`, `gaps`) may already contain the dimensions.
-        let is_said = self.other.iter().any(|field| field.after == "dimensions");
-        let is_new = is_said || self.dimensions != read_dimensions(self.other);
+        // The unknown fields `coverage` and `gaps` may already contain the dimensions.
+        let has_field_after = self.other.iter().any(|field| field.after == "dimensions");
+        let is_new = has_field_after || self.dimensions != read_dimensions(self.other);
         if !self.dimensions.is_empty() && is_new {
             let _ = writeln!(text, "dimensions: {}", self.dimensions.join(", "));
         }
@@ -105,7 +105,7 @@ impl WriteParameters<'_> {
         text
     }
 
-    fn json_lines(&self, forms: &[FindingForm]) -> String {
+    fn write_json_lines(&self, forms: &[FindingForm]) -> String {
         let (agent_id, dimensions) = (self.agent_id, self.dimensions);
         let mut header = json!({"agent_id": agent_id, "dimensions": dimensions, "declared_findings": self.declared_findings});
         for field in self.other {
@@ -114,7 +114,7 @@ impl WriteParameters<'_> {
         // Serialising names and texts cannot fail.
         let lines = forms.iter().map(|form| serde_json::to_string(form).unwrap_or_default());
         let lines = std::iter::once(header.to_string()).chain(lines);
-        let lines: Vec<String> = lines.map(|line| visible_json(&line).into_owned()).collect();
+        let lines: Vec<String> = lines.map(|line| escape_json_controls(&line).into_owned()).collect();
         format!("{START}\n{}\n", lines.join("\n"))
     }
 }
@@ -123,7 +123,7 @@ fn field_text(field: &OtherField) -> (&str, &str) {
     (&field.name, &field.value)
 }
 
-/// Writes the unknown fields that follow this field.
+/// Writes the unknown fields that follow the known field `after`.
 fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &str) {
     for (name, value) in other.iter().filter(|field| field.after == after).map(field_text) {
         let mut lines = value.split('\n');
@@ -138,16 +138,16 @@ fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &st
 fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place: u32) {
     let is_known = !matches!(finding.severity, Some(Severity::Other(_)));
     let in_head = |field: Field| match field {
-        Field::Severity => finding.is_headed && is_known,
-        field => finding.is_headed && field == Field::Cwe,
+        Field::Severity => finding.has_headline && is_known,
+        field => finding.has_headline && field == Field::Cwe,
     };
     let severity = form.severity.as_deref().filter(|_| in_head(Field::Severity));
     let cwe = form.cwe.as_deref().filter(|_| in_head(Field::Cwe));
-    let is_headed = severity.is_some() || cwe.is_some();
-    let title = Some(form.title.as_str()).filter(|title| !(is_headed && title.is_empty()));
+    let has_headline = severity.is_some() || cwe.is_some();
+    let title = Some(form.title.as_str()).filter(|title| !(has_headline && title.is_empty()));
     let title = [severity, cwe, title].into_iter().flatten().collect::<Vec<_>>().join(" | ");
-    let (indent, location) = if is_headed { ("  ", "file") } else { ("", "location") };
-    let _ = writeln!(text, "{}", head(&form.id, &title, place).trim_end());
+    let (indent, location) = if has_headline { ("  ", "file") } else { ("", "location") };
+    let _ = writeln!(text, "{}", finding_head(&form.id, &title, place).trim_end());
     write_other(text, &finding.other, "", indent);
     let truncated = form.originally_truncated.then(|| "true".to_owned());
     let fields = [
@@ -168,7 +168,7 @@ fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place
         write_other(text, &finding.other, field.name(), indent);
     }
     match form.evidence.as_deref() {
-        Some(line) if is_headed && !line.contains('\n') && line.trim() == line => {
+        Some(line) if has_headline && !line.contains('\n') && line.trim() == line => {
             let _ = writeln!(text, "{indent}evidence: {line}");
         }
         Some(evidence) => {
@@ -181,7 +181,7 @@ fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place
 }
 
 /// Returns the first line of a finding. An id of another form precedes the title: `[F002] SQLI-1: …`.
-fn head(id: &str, title: &str, place: u32) -> String {
+fn finding_head(id: &str, title: &str, place: u32) -> String {
     match FindingId::read(id) {
         Some(_) => format!("[{id}] {title}"),
         None => format!("[{}] {id}: {title}", FindingId::from_number(place)),
@@ -195,7 +195,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 fn write_evidence(text: &mut String, evidence: &str, indent: &str) {
-    // A leading fence would be parsed as the wrapping of the evidence, so such evidence is itself wrapped in a fence.
+    // A leading fence would be parsed as if it enclosed the evidence, so enclose such evidence in another fence.
     let first = evidence.trim_start();
     let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence));
     for line in fence.as_deref().into_iter().chain(evidence.split('\n')).chain(fence.as_deref()) {

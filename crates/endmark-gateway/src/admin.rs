@@ -1,4 +1,4 @@
-//! Serves the gateway's own pages below `/endmark/`. They are independent of the request path and call no upstream.
+//! Serves the gateway's own pages below `/endmark/`. They skip the stages of a request and call no upstream.
 
 mod health;
 mod outputs;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::settings::{MetricsAccess, Settings};
 
 /// Answers a request for one of the gateway's own pages, or forwards it to the console.
@@ -26,13 +26,14 @@ pub(crate) async fn respond(
     let path = head.uri.path();
     match path {
         "/endmark/healthz" => return Ok(health::liveness()),
-        // The client is an agent with a key of its own. Pages would disclose the activity of other clients.
-        _ if gateway.keys.is_for_one() => {
+        // This gateway serves one agent with its own key. The pages would disclose other clients' activity to
+        // it.
+        _ if gateway.keys.has_sole_key() => {
             return Err(Refusal::NotFound(
                 "the gateway of a run serves no pages but /endmark/healthz".to_owned(),
             ));
         }
-        "/" => return Ok(health::see_page()),
+        "/" => return Ok(health::redirect_to_start_page()),
         "/health" => {
             return Err(Refusal::NotFound(
                 "the gateway's own health is at /endmark/readyz, and that of an upstream at /u/NAME/health"
@@ -44,12 +45,12 @@ pub(crate) async fn respond(
                 "the gateway's own metrics are at /endmark/metrics, and those of an upstream at /u/NAME/metrics".to_owned(),
             ));
         }
-        "/endmark/readyz" => return Ok(health::ready(gateway).await),
+        "/endmark/readyz" => return Ok(health::readiness(gateway).await),
         "/endmark/metrics" => return metrics(gateway, &head),
         _ => {}
     }
     if let Some(handle) = path.strip_prefix("/endmark/api/outputs/") {
-        return outputs::page(gateway, &head, handle).await;
+        return outputs::respond(gateway, &head, handle).await;
     }
     if let Some(console) = &gateway.settings.console {
         return pages::respond(gateway, console, head, body).await;
@@ -71,14 +72,14 @@ fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal
         None => !(listener.require_key && has_admin_key.is_none()),
     };
     match has_admin_key {
-        _ if is_open => Ok(health::metrics(gateway)),
-        Some(true) => Ok(health::metrics(gateway)),
+        _ if is_open => Ok(health::metrics_response(gateway)),
+        Some(true) => Ok(health::metrics_response(gateway)),
         Some(false) => Err(Refusal::AdminKeyRequired),
         None => Err(Refusal::NoAdminKey),
     }
 }
 
-/// Forbids caches to store a response of the gateway itself, unless the page permits it.
+/// Forbids caches from storing the gateway's own response, unless the response sets its own cache policy.
 pub(crate) fn forbid_storing(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));

@@ -1,9 +1,9 @@
 //! Limits of concurrent work: requests that are served, and memory for their bodies.
 
-mod held;
+mod memory;
 mod permits;
 mod work;
 
-pub(crate) use held::{BytesReservation, HeldBytes};
-pub(crate) use permits::{Claim, NoPlace, Permits};
-pub(crate) use work::{Work, extra_bytes};
+pub(crate) use memory::{BytesReservation, HeldBytes};
+pub(crate) use permits::{PermitClaim, PermitRefused, Permits};
+pub(crate) use work::{BodyWorkPermit, extra_memory_bytes};

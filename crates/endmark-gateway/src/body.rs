@@ -1,10 +1,10 @@
 //! Bodies of requests and responses that pass through the gateway.
 
+mod idle_timeout;
 mod outlet;
-mod pause_limit;
-mod timed;
-mod uncounted;
-mod unreset;
+mod reset_detector;
+mod timed_body;
+mod usage_filter;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,11 +16,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
 
+use idle_timeout::IdleTimeoutBody;
 pub(crate) use outlet::{Outlet, body_from};
-use pause_limit::IdleTimeoutBody;
-pub(crate) use timed::TimedBody;
-use uncounted::UsageFilter;
-pub(crate) use unreset::ResetDetector;
+pub(crate) use reset_detector::ResetDetector;
+pub(crate) use timed_body::TimedBody;
+use usage_filter::UsageFilter;
 
 /// The error of a body, in either direction.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -42,7 +42,7 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// Returns a body that fails if no data arrives for this long.
+/// Returns a body that fails if no data arrives for the time `idle`.
 pub(crate) fn with_idle_timeout(body: AnyBody, idle: Duration) -> AnyBody {
     IdleTimeoutBody::new(body, idle).boxed_unsync()
 }
@@ -50,9 +50,9 @@ pub(crate) fn with_idle_timeout(body: AnyBody, idle: Duration) -> AnyBody {
 /// Returns a stream without the events that only contain token counts.
 pub(crate) fn without_usage_events(
     stream: AnyBody,
-    only_counts: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
+    is_usage_only: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
 ) -> AnyBody {
-    UsageFilter::new(stream, only_counts).boxed_unsync()
+    UsageFilter::new(stream, is_usage_only).boxed_unsync()
 }
 
 /// Returns a body that starts with bytes that were already read.
@@ -61,7 +61,7 @@ pub(crate) fn with_prefix(beginning: Bytes, rest: AnyBody) -> AnyBody {
 }
 
 /// Returns a body that fails at its first read.
-pub(crate) fn fail(error: BodyError) -> AnyBody {
+pub(crate) fn failing_body(error: BodyError) -> AnyBody {
     FailingBody(Some(error)).boxed_unsync()
 }
 

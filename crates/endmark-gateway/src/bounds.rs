@@ -3,44 +3,44 @@
 //! All servers must interpret such a request in the same way: its path, its method, and the fields of the body that
 //! determine the cost. Without a list of models and without a budget, nothing is checked.
 
-use endmark_wire::deciding::{self, Limits, Undecided};
+use endmark_wire::deciding::{self, Restrictions, UnreliableField};
 use endmark_wire::json::{Kind, Value};
-use endmark_wire::paths::{self, Cost, ModelPlace, PathUse, Service};
+use endmark_wire::paths::{self, ModelLocation, PathCost, PathUse, TokenService};
 use endmark_wire::{percent_decode, request as wire};
 use http::{HeaderMap, Method, Request, header};
 
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
-use crate::keys::refused::KeyRefused;
+use crate::keys::key_refusal::KeyRefusal;
 use crate::query;
-use crate::request_body::Incoming;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
+use crate::request_body::IncomingBody;
 
 /// The restrictions that apply to one request.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     gateway: &'a Gateway,
     /// The key, if it permits only some models.
-    list: Option<&'a OwnKey>,
-    limits: Limits,
+    restricted_key: Option<&'a OwnKey>,
+    limits: Restrictions,
 }
 
-/// How to treat a request that is not for a reply.
-pub(crate) enum Passage {
+/// What to check in a request that is not for a reply.
+pub(crate) enum PassThroughRule {
     /// The request passes unchecked.
-    Open,
+    Unchecked,
     /// The request passes if its body names only permitted models.
-    Checked(PathUse),
-    /// Like `Checked`, and the cost is counted.
-    Counted(PathUse, Service),
+    CheckModels(PathUse),
+    /// The request passes if its body names only permitted models. Its cost is counted.
+    CheckAndCount(PathUse, TokenService),
 }
 
 impl<'a> Bounds<'a> {
     /// Returns the restrictions for a request with this key.
     pub(crate) fn new(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
-        let list = key.filter(|key| key.is_for_some_models());
-        let budget = gateway.budgets.are_any(key.map(OwnKey::limits).unwrap_or_default());
-        Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
+        let list = key.filter(|key| key.has_model_list());
+        let budget = gateway.budgets.apply_to(key.map(OwnKey::limits).unwrap_or_default());
+        Self { gateway, restricted_key: list, limits: Restrictions { models: list.is_some(), budget } }
     }
 
     /// Decides from the head of a request whether it passes, and what to check.
@@ -48,12 +48,16 @@ impl<'a> Bounds<'a> {
     /// # Errors
     /// [`Refusal::BadRequest`] if servers might interpret it differently. [`Refusal::NotCounted`] or
     /// [`Refusal::Key`] if the cost or the model is unknown.
-    pub(crate) fn passage(&self, path: &str, request: &Request<Incoming>) -> Result<Passage, Refusal> {
-        if self.limits == Limits::default() {
-            return Ok(Passage::Open);
+    pub(crate) fn pass_through_rule(
+        &self,
+        path: &str,
+        request: &Request<IncomingBody>,
+    ) -> Result<PassThroughRule, Refusal> {
+        if self.limits == Restrictions::default() {
+            return Ok(PassThroughRule::Unchecked);
         }
         let (method, query) = (request.method(), request.uri().query());
-        if query.is_some_and(query::overrides) {
+        if query.is_some_and(query::overrides_method) {
             let message = "a query that overrides the method is not forwarded where a budget or a list of models applies: \
                            send the request with the method that it is for";
             return Err(Refusal::BadRequest(message.to_owned()));
@@ -61,7 +65,7 @@ impl<'a> Bounds<'a> {
         // Requests with these methods do not run a model.
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
             if request.body().is_empty() {
-                return Ok(Passage::Open);
+                return Ok(PassThroughRule::Unchecked);
             }
             return Err(Refusal::BadRequest(format!(
                 "a {method} with a body is not forwarded where a budget or a list of models applies: send it without one"
@@ -73,35 +77,43 @@ impl<'a> Bounds<'a> {
                            forwarded where a budget applies: the cost could not be counted";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        if self.list.is_some() && query.is_some_and(query::names_model) {
+        if self.restricted_key.is_some() && query.is_some_and(query::names_model) {
             let message =
                 "the key is for some models alone, and the query names a model: name it in the body";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        let known = paths::read(method.as_str(), path, query)
+        let path_use = paths::read(method.as_str(), path, query)
             .map_err(|ambiguous| Refusal::BadRequest(ambiguous.to_string()))?;
-        self.judge(path, known)
+        self.rule_for_path(path, path_use)
     }
 
-    fn judge(&self, path: &str, known: PathUse) -> Result<Passage, Refusal> {
-        if let Some(key) = self.list
-            && known.model == ModelPlace::InFile
+    fn rule_for_path(&self, path: &str, known: PathUse) -> Result<PassThroughRule, Refusal> {
+        if let Some(key) = self.restricted_key
+            && known.model == ModelLocation::InFile
         {
-            return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
+            return Err(KeyRefusal::Path { name: key.name(), path: path.to_owned() }.into());
         }
         match known.cost {
             // The body is checked after it has been read.
-            Cost::Reply => return Ok(Passage::Open),
-            Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
-            Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
-            Cost::Uncounted(kind) if self.limits.budget => self.check_uncounted(kind, path)?,
-            Cost::Uncounted(paths::UNKNOWN) if !self.gateway.settings.budget.passes_unknown_paths => {
-                let name = self.list.map(OwnKey::name).unwrap_or_default();
-                return Err(KeyRefused::Path { name, path: path.to_owned() }.into());
+            PathCost::Reply => return Ok(PassThroughRule::Unchecked),
+            PathCost::Counted(service) if self.limits.budget => {
+                return Ok(PassThroughRule::CheckAndCount(known, service));
             }
-            Cost::Counted(_) | Cost::Free | Cost::Uncounted(_) => {}
+            PathCost::Free if known.model == ModelLocation::Unused => return Ok(PassThroughRule::Unchecked),
+            PathCost::Uncounted(kind) if self.limits.budget => self.check_uncounted(kind, path)?,
+            PathCost::Uncounted(paths::UNKNOWN_COST)
+                if !self.gateway.settings.budget.passes_unknown_paths =>
+            {
+                let name = self.restricted_key.map(OwnKey::name).unwrap_or_default();
+                return Err(KeyRefusal::Path { name, path: path.to_owned() }.into());
+            }
+            PathCost::Counted(_) | PathCost::Free | PathCost::Uncounted(_) => {}
         }
-        Ok(if self.list.is_some() { Passage::Checked(known) } else { Passage::Open })
+        Ok(if self.restricted_key.is_some() {
+            PassThroughRule::CheckModels(known)
+        } else {
+            PassThroughRule::Unchecked
+        })
     }
 
     /// Refuses a path whose cost is not counted, or logs that the request passes.
@@ -116,41 +128,41 @@ impl<'a> Bounds<'a> {
                 kind,
                 path,
                 suggestion,
-                "requests to such paths pass uncounted although a budget applies"
+                "a request with an unknown cost is forwarded although a budget applies"
             );
         }
         Ok(())
     }
 
-    /// Checks a request for a reply.
+    /// Checks whether a request for a reply is unambiguous, and whether the key permits its model.
     ///
     /// # Errors
     /// [`Refusal::BadRequest`] if servers might interpret it differently. [`Refusal::Key`] if it names a model that
     /// the key does not permit.
     pub(crate) fn check(&self, request: &wire::Request, headers: &HeaderMap) -> Result<(), Refusal> {
-        if self.limits == Limits::default() {
+        if self.limits == Restrictions::default() {
             return Ok(());
         }
         check_content_type(headers)?;
         request.check_deciding(self.limits)?;
-        let Some(key) = self.list else { return Ok(()) };
+        let Some(key) = self.restricted_key else { return Ok(()) };
         let in_path = request.address().model.as_deref().map(|model| Some(percent_decode(model).into()));
-        Ok(key.admits_models(in_path.into_iter().chain(request.models_in_body()))?)
+        Ok(key.check_models(in_path.into_iter().chain(request.models_in_body()))?)
     }
 
     /// Checks the body of a request that is not for a reply. Returns the model of the request.
     ///
     /// # Errors
     /// Like [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
-    pub(crate) fn check_passing(
+    pub(crate) fn check_pass_through_body(
         &self,
-        known: &PathUse,
+        path_use: &PathUse,
         body: &[u8],
         headers: &HeaderMap,
     ) -> Result<String, Refusal> {
-        let fields = match known.cost {
-            Cost::Counted(service) => service.fields,
-            _ => paths::MODEL_ALONE,
+        let fields = match path_use.cost {
+            PathCost::Counted(service) => service.fields,
+            _ => paths::NON_GENERATING,
         };
         let root = Value::parse(body).ok().filter(|root| root.kind() == Kind::Object);
         match root {
@@ -158,33 +170,33 @@ impl<'a> Bounds<'a> {
                 check_content_type(headers)?;
                 deciding::check(root, fields, self.limits)?;
             }
-            None if self.limits.budget && matches!(known.cost, Cost::Counted(_)) => {
+            None if self.limits.budget && matches!(path_use.cost, PathCost::Counted(_)) => {
                 let message =
                     "the body is not a JSON object, and a budget applies: send one, encoded as UTF-8";
                 return Err(Refusal::BadRequest(message.to_owned()));
             }
             None => {}
         }
-        let mut of_items = root.into_iter().flat_map(|root| deciding::item_models(root, fields));
-        let path_model = known.model_in_path.as_deref();
-        let is_of_path =
+        let mut models_of_items = root.into_iter().flat_map(|root| deciding::item_models(root, fields));
+        let path_model = path_use.model_in_path.as_deref();
+        let is_path_model =
             |model: &str| path_model.is_some_and(|own| model.strip_prefix("models/").unwrap_or(model) == own);
-        if !of_items.all(|model| model.as_deref().is_some_and(is_of_path)) {
+        if !models_of_items.all(|model| model.as_deref().is_some_and(is_path_model)) {
             let message = "an item of the list names another model than the path, and a budget or a list of models applies: \
                            send it to the path of its own model";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
         let in_path = path_model.map(|model| Some(model.into()));
         let named: Vec<_> = in_path.into_iter().chain(root.into_iter().flat_map(deciding::models)).collect();
-        if let Some(key) = self.list {
-            key.admits_models(named.iter().cloned())?;
+        if let Some(key) = self.restricted_key {
+            key.check_models(named.iter().cloned())?;
         }
         Ok(named.into_iter().next().flatten().unwrap_or_default().into_owned())
     }
 }
 
-impl From<Undecided> for Refusal {
-    fn from(why: Undecided) -> Self {
+impl From<UnreliableField> for Refusal {
+    fn from(why: UnreliableField) -> Self {
         Self::BadRequest(why.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! Converts errors to messages for people.
+//! Formats errors as messages for users.
 
 use std::error::Error;
 
@@ -19,7 +19,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     match causes.iter().position(|cause| cause.starts_with(RESOLVER_FAILURE)) {
-        // The causes add no information, and "dns error" alone suggests a failure of the server.
+        // The outer errors add no information, and "dns error" alone suggests that a DNS server failed.
         Some(at) => format!(
             "DNS failed: the name of the server cannot be resolved ({})",
             causes.get(at + 1..).unwrap_or_default().join(": ")
@@ -34,13 +34,15 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
-    struct Link(&'static str, #[source] Option<Box<Link>>);
+    struct ChainedError(&'static str, #[source] Option<Box<ChainedError>>);
 
     #[test]
     fn an_unresolvable_name_is_reported_as_a_dns_failure() {
-        let innermost = Link("failed to lookup address information: Name or service not known", None);
-        let error =
-            Link("client error (Connect)", Some(Box::new(Link("dns error", Some(Box::new(innermost))))));
+        let innermost = ChainedError("failed to lookup address information: Name or service not known", None);
+        let error = ChainedError(
+            "client error (Connect)",
+            Some(Box::new(ChainedError("dns error", Some(Box::new(innermost))))),
+        );
         let message = with_causes(&error);
         assert!(
             message.starts_with("DNS failed: ") && message.contains("Name or service not known"),

@@ -1,11 +1,11 @@
 //! Parses and decodes content codings (RFC 9110, section 8.4), which are compressions of a body.
 //!
 //! A [`Decoder`] receives compressed bytes and returns decoded pieces of limited size. A compressed stream
-//! can therefore be forwarded event by event, and a few bytes that expand to many do not fill the memory.
+//! can therefore be forwarded event by event, and a decompression bomb does not fill the memory.
 
 mod body;
+mod coding_decoders;
 mod decoder;
-mod units;
 
 pub(crate) use body::decode;
 pub(crate) use decoder::Decoder;
@@ -15,10 +15,10 @@ use http::header::{self, HeaderMap};
 /// The supported codings, as in `Accept-Encoding`.
 pub(crate) const SUPPORTED_CODINGS: &str = "gzip, deflate, br, zstd";
 
-/// Maximum number of nested codings. Two may be a harmless misconfiguration, but more indicate a decompression bomb.
+/// Maximum number of nested codings. Two or three may be a harmless misconfiguration, but more indicate a
+/// decompression bomb.
 const MAX_CODINGS: usize = 3;
 
-/// A compression method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
     Gzip,
@@ -31,14 +31,14 @@ pub(crate) enum Coding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Codings(Vec<Coding>);
 
-/// Why a body cannot be decoded.
+/// Error of a message whose content codings are not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnknownCoding {
     /// A coding is not supported.
     #[error("{0}")]
     Name(String),
     /// There are too many nested codings.
-    #[error("{0} codings one upon the other")]
+    #[error("{0} nested codings")]
     TooMany(usize),
 }
 

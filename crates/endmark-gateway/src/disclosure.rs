@@ -7,10 +7,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::exchange::Exchange;
-use crate::recovery::{Account, CALLS_MAY_BE_MISSING, MALFORMED, MendedPart};
+use crate::recovery::{CALLS_MAY_BE_MISSING, MALFORMED, MendedPart, TokenAccount};
+use crate::refusals::REQUEST_ID_HEADER;
 use crate::reply::Outcome;
-use crate::rescue::REQUEST;
-use crate::settings::Incomplete;
+use crate::settings::IncompleteDelivery;
 
 /// The type of the error that replaces an incomplete reply.
 pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
@@ -18,18 +18,18 @@ pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 /// The type of the error that ends a stream whose reply is cut.
 pub(crate) const REPLY_CUT: &str = "endmark_reply_cut";
 
-/// The header that contains the reason.
-pub(crate) const REASON: &str = "x-endmark-reason";
+/// The response header with the reason for the outcome.
+pub(crate) const REASON_HEADER: &str = "x-endmark-reason";
 
 /// The value that marks incomplete token counts.
 const AT_LEAST: &str = "at_least";
 
 /// Maximum length of a finish reason that a header repeats.
-const MAX_WORD_BYTES: usize = 64;
+const MAX_FINISH_REASON_BYTES: usize = 64;
 
 /// Which token counts the client gets for its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counts {
+enum CountCompleteness {
     /// No token counts, because the client did not request them.
     Unreported,
     /// The counts of all calls.
@@ -38,7 +38,7 @@ enum Counts {
     AtLeast,
 }
 
-/// What to disclose about all parts of a reply together.
+/// What the client learns about the recovery of its reply, for all parts of the reply together.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one reply")]
 pub(crate) struct Disclosure {
@@ -49,19 +49,20 @@ pub(crate) struct Disclosure {
     reason: Option<String>,
     /// Whether a cost limit ended the recovery. In that case `reason` names the limit.
     is_bounded: bool,
-    invalid: bool,
+    is_invalid: bool,
     /// Whether the finish reason is unknown. In that case `reason` contains it.
     is_unknown: bool,
-    /// Whether the reply may be incomplete: recovery failed, calls may be missing, or the end is unknown.
+    /// Whether the reply may be incomplete: recovery failed, tool calls may be missing, or the end is
+    /// unknown.
     is_incomplete: bool,
     /// How an incomplete reply is delivered.
-    incomplete: Incomplete,
+    incomplete: IncompleteDelivery,
     omitted_bytes: usize,
     limit_sent: Option<u64>,
     /// The upstream that continued the reply, if another upstream began it.
     upstream: Option<String>,
-    /// How complete the counts are that the client gets.
-    counts: Counts,
+    /// How complete the client's token counts are.
+    counts: CountCompleteness,
     /// Whether there is anything to disclose.
     has_content: bool,
 }
@@ -77,20 +78,24 @@ impl Disclosure {
             kind: None,
             reason: None,
             is_bounded: false,
-            invalid: false,
+            is_invalid: false,
             is_unknown: false,
             is_incomplete: false,
             incomplete: exchange.gateway.settings.disclose.incomplete,
             omitted_bytes: 0,
             limit_sent: None,
             upstream: None,
-            counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Unreported },
+            counts: if !view.stream || view.include_usage {
+                CountCompleteness::Whole
+            } else {
+                CountCompleteness::Unreported
+            },
             has_content: exchange.gateway.settings.disclose.always,
         }
     }
 
     /// Adds the recovery of one part. The outcome of the reply is the worst outcome of its parts.
-    pub(crate) fn add(&mut self, mended: &MendedPart, account: &Account) {
+    pub(crate) fn add(&mut self, mended: &MendedPart, account: &TokenAccount) {
         let Some(outcome) = mended.outcome() else { return };
         self.has_content = true;
         self.outcome = self.outcome.max(outcome);
@@ -100,12 +105,12 @@ impl Disclosure {
             self.reason = mended.reason().map(str::to_owned);
         }
         self.is_bounded |= mended.is_bounded();
-        self.invalid |= mended.is_invalid();
+        self.is_invalid |= mended.is_invalid();
         self.is_incomplete |= mended.is_incomplete();
         self.omitted_bytes += mended.dropped_bytes();
         self.limit_sent = account.limit_sent;
-        if self.counts == Counts::Whole && account.is_the_least() {
-            self.counts = Counts::AtLeast;
+        if self.counts == CountCompleteness::Whole && account.is_lower_bound() {
+            self.counts = CountCompleteness::AtLeast;
         }
         if let Some(upstream) = mended.upstream() {
             self.upstream = Some(upstream.to_owned());
@@ -113,11 +118,11 @@ impl Disclosure {
     }
 
     /// Records an unknown finish reason. It may mean a failure, so the reply does not count as whole.
-    pub(crate) fn note_unknown_end(&mut self, word: &str) {
+    pub(crate) fn note_unknown_end(&mut self, finish_reason: &str) {
         self.has_content = true;
         self.outcome = self.outcome.max(Outcome::Cut);
         (self.is_unknown, self.is_incomplete) = (true, true);
-        let word: String = word.escape_default().take(MAX_WORD_BYTES).collect();
+        let word: String = finish_reason.escape_default().take(MAX_FINISH_REASON_BYTES).collect();
         self.reason.get_or_insert_with(|| format!("unknown_finish_reason {word}"));
     }
 
@@ -127,17 +132,16 @@ impl Disclosure {
         self.outcome = self.outcome.max(Outcome::Cut);
     }
 
-    /// Returns the outcome of the reply.
     pub(crate) fn outcome(&self) -> Outcome {
         self.outcome
     }
 
     /// Whether the client gets an error instead of an incomplete reply, as the settings require.
     pub(crate) fn is_error(&self) -> bool {
-        self.is_incomplete && self.incomplete == Incomplete::Error
+        self.is_incomplete && self.incomplete == IncompleteDelivery::Error
     }
 
-    /// Returns the message of that error.
+    /// Returns the message of the error that replaces an incomplete reply.
     pub(crate) fn error_message(&self) -> String {
         format!(
             "the reply is incomplete, and [disclose] incomplete = \"error\" asks for an error instead ({}): raise its output limit, \
@@ -147,7 +151,7 @@ impl Disclosure {
     }
 
     /// Whether there is anything to disclose.
-    pub(crate) fn has_something(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         self.has_content
     }
 
@@ -161,8 +165,8 @@ impl Disclosure {
                 headers.insert(HeaderName::from_static(name), value);
             }
         };
-        set(REQUEST, self.request.clone());
-        set("x-endmark-outcome", self.outcome.word().to_owned());
+        set(REQUEST_ID_HEADER, self.request.clone());
+        set("x-endmark-outcome", self.outcome.name().to_owned());
         set("x-endmark-attempts", self.attempts.to_string());
         if let Some(kind) = self.kind {
             set("x-endmark-cut", kind.name().to_owned());
@@ -170,7 +174,7 @@ impl Disclosure {
         if let Some(limit) = self.limit_sent {
             set("x-endmark-continuation-limit", limit.to_string());
         }
-        if self.invalid {
+        if self.is_invalid {
             set("x-endmark-schema", "invalid".to_owned());
         }
         if self.omitted_bytes > 0 {
@@ -179,17 +183,17 @@ impl Disclosure {
         if let Some(upstream) = &self.upstream {
             set("x-endmark-upstream", upstream.clone());
         }
-        if self.counts == Counts::AtLeast {
+        if self.counts == CountCompleteness::AtLeast {
             set("x-endmark-usage", AT_LEAST.to_owned());
         }
-        let is_header = |reason: &&String| {
+        let belongs_in_header = |reason: &&String| {
             self.outcome == Outcome::Whole
                 || self.is_bounded
                 || self.is_unknown
                 || [CALLS_MAY_BE_MISSING, MALFORMED].contains(&reason.as_str())
         };
-        if let Some(reason) = self.reason.as_ref().filter(is_header) {
-            set(REASON, reason.clone());
+        if let Some(reason) = self.reason.as_ref().filter(belongs_in_header) {
+            set(REASON_HEADER, reason.clone());
         }
     }
 
@@ -200,7 +204,7 @@ impl Disclosure {
         }
         let mut disclosed = json!({
             "request": self.request,
-            "outcome": self.outcome.word(),
+            "outcome": self.outcome.name(),
             "attempts": self.attempts,
         });
         if let Some(kind) = self.kind {
@@ -215,13 +219,13 @@ impl Disclosure {
         if let Some(upstream) = &self.upstream {
             disclosed["upstream"] = upstream.as_str().into();
         }
-        if self.counts == Counts::AtLeast {
+        if self.counts == CountCompleteness::AtLeast {
             disclosed["usage"] = AT_LEAST.into();
         }
         if let Some(reason) = &self.reason {
             disclosed["reason"] = reason.as_str().into();
         }
-        if self.invalid {
+        if self.is_invalid {
             disclosed["schema"] = "invalid".into();
         }
         serde_json::value::to_raw_value(&disclosed).ok()
@@ -241,9 +245,9 @@ impl Disclosure {
     }
 }
 
-/// Adds the cost of all calls to an `endmark` object, if it is known. All calls have ended at this point. Estimated
-/// costs are marked, even if the client gets no token counts.
-pub(crate) fn with_cost(disclosed: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
+/// Adds the cost of all calls to an `endmark` object, if the cost is known. All calls have ended at this
+/// point. Estimated costs are marked, even if the client gets no token counts.
+pub(crate) fn with_cost(disclosed: &RawValue, exchange: &Exchange, account: &TokenAccount) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {
         let mut object: serde_json::Map<String, serde_json::Value> =

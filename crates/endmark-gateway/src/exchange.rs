@@ -1,11 +1,11 @@
 //! The state of a request for a reply, in any format, which all later stages share.
 
 mod budget_headers;
-mod changed;
+mod changes;
 mod tool_schemas;
 
 pub(crate) use budget_headers::BudgetDisclosure;
-pub(crate) use changed::Changed;
+pub(crate) use changes::RequestChanges;
 pub(crate) use tool_schemas::ToolSchemas;
 
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use endmark_wire::request::Request;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::admission::{BytesReservation, Claim, Work};
+use crate::admission::{BodyWorkPermit, BytesReservation, PermitClaim};
 use crate::body::{AnyBody, with_idle_timeout};
 use crate::gateway::Gateway;
-use crate::ledger::{Call, Calls, Listener, RequestEnd};
-use crate::recovery::{Case, Schema, Sender, StorePatience};
+use crate::ledger::{Call, Calls, RequestEnd, UsageReader};
+use crate::recovery::{RecoveryCase, Schema, StoreWaitLimit, UpstreamSender};
 use crate::request_body::CompressedBody;
-use crate::settings::Mode;
-use crate::shaping::{CondensedRequest, READ_TOOL, Subject, Summariser, compact_refused};
+use crate::settings::ResumeMode;
+use crate::shaping::{CondensedRequest, READ_TOOL, ShapingContext, Summariser, compact_refused};
 use crate::upstream::{Destination, remove_body_headers};
 
-/// One request for a reply, after its first call was reserved in the budgets.
+/// One request for a reply, after its first call has been reserved in the budgets.
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) client: ClientRequest,
     /// Records the outcome without the request's secrets, which only the upstream may read.
     pub(crate) recorder: Recorder,
     /// Remaining time that the reply may wait for the store.
-    pub(crate) store_patience: StorePatience,
+    pub(crate) store_wait_limit: StoreWaitLimit,
     /// The upstream calls of the request.
     pub(crate) calls: Calls,
     /// Whether this is the closing request of a session with an exhausted budget.
@@ -43,12 +43,12 @@ pub(crate) struct Exchange {
     /// What to disclose to the client about its budgets.
     pub(crate) budget: BudgetDisclosure,
     /// How the client's request was changed before it was sent upstream.
-    pub(crate) changed: Changed,
+    pub(crate) changes: RequestChanges,
     /// The schemas of the tools that the request offers.
     pub(crate) tool_schemas: ToolSchemas,
     pub(crate) attempt: Attempt,
     /// Memory and a thread for processing the body, until the reply begins to stream.
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<BodyWorkPermit>,
 }
 
 /// The request and the requirements of the client. They never change.
@@ -59,8 +59,8 @@ pub(crate) struct ClientRequest {
     pub(crate) task_id: String,
     /// The number of the conversation's turn that the reply answers, from 1.
     pub(crate) turn_number: u32,
-    /// The recovery mode if no other Endmark answers: see [`Exchange::mode`].
-    pub(crate) mode: Mode,
+    /// The recovery mode, unless the upstream is another Endmark: see [`Exchange::mode`].
+    pub(crate) mode: ResumeMode,
     /// How many times the client has already sent this request.
     pub(crate) retries: u32,
     /// The format that the message text must have, if any.
@@ -69,22 +69,21 @@ pub(crate) struct ClientRequest {
     pub(crate) schema: Option<Schema>,
     /// The deadline for the whole request.
     pub(crate) deadline: Instant,
-    /// The claim of the request. It is kept while any part of the request is in progress, even after the client
-    /// disconnects.
-    pub(crate) _claim: Option<Arc<Claim>>,
+    /// The request's claim to a permit. The permit is held while any work for the request is in progress,
+    /// even after the client disconnects.
+    pub(crate) _claim: Option<Arc<PermitClaim>>,
     /// The memory reserved for the body.
-    pub(crate) _holding: BytesReservation,
+    pub(crate) _body_memory: BytesReservation,
 }
 
 /// The current attempt to get a reply: the upstream and the request that is sent to it.
 pub(crate) struct Attempt {
-    /// The request for the upstream, without the additions of [`Attempt::asks_usage`].
+    /// The request for the upstream, without the additions of [`Attempt::requests_usage`].
     pub(crate) request: Request,
     /// The compressed request, which is valid only for the original upstream.
     pub(crate) encoded: Option<CompressedBody>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
-    /// The fallback upstream.
     pub(crate) fallback: Option<Destination>,
     /// Whether the upstream that answers is the fallback.
     pub(crate) is_fallback: bool,
@@ -94,8 +93,8 @@ pub(crate) struct Attempt {
     pub(crate) call: Option<Call>,
     /// Whether the gateway requested the usage of the stream although the client did not. The usage event is not
     /// forwarded.
-    pub(crate) asks_usage: bool,
-    /// The request before its older part was condensed.
+    pub(crate) requests_usage: bool,
+    /// The request before the older part of its conversation was condensed.
     pub(crate) uncondensed: Option<Request>,
     /// Whether the request may be condensed if the provider rejects it as too long. This is done only once.
     pub(crate) may_condense: bool,
@@ -103,8 +102,8 @@ pub(crate) struct Attempt {
     pub(crate) retries: u32,
     /// How many of these retries followed a reply that broke off before the client received any of it.
     pub(crate) lost_replies: u32,
-    /// How often the model has read omitted parts of results so far.
-    pub(crate) rounds_of_reading: u32,
+    /// How often the model has read omitted parts of tool results so far.
+    pub(crate) reading_rounds: u32,
 }
 
 impl Exchange {
@@ -115,7 +114,7 @@ impl Exchange {
         self.attempt.is_fallback = !self.attempt.is_fallback;
         if self.attempt.is_fallback {
             let mut request = self.attempt.destination.adapt(&self.attempt.request);
-            if self.attempt.destination.upstream.endmark && self.offers_reading() {
+            if self.attempt.destination.upstream.endmark && self.offers_read_tool() {
                 // The other upstream's reply is forwarded unread, and would contain calls of this tool.
                 request = request.without_tool(&READ_TOOL);
             }
@@ -137,20 +136,20 @@ impl Exchange {
         };
         let condensed = compact_refused(&self.subject(), &refused).await;
         let Some(CondensedRequest { request, summary }) = condensed else { return false };
-        if self.changed.summary.is_none() {
+        if self.changes.summary.is_none() {
             self.gateway.metrics.note_compaction(self.upstream_name(), summary.mode);
         }
         self.attempt.request = request;
-        self.changed.summary = Some(summary);
-        self.changed.compaction_stopped = None;
+        self.changes.summary = Some(summary);
+        self.changes.compaction_stopped = None;
         self.attempt.encoded = None;
         remove_body_headers(&mut self.attempt.destination.headers);
         true
     }
 
-    /// Returns the data for changing the request.
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject {
+    /// Returns the data that shaping needs to change the request.
+    pub(crate) fn subject(&self) -> ShapingContext<'_> {
+        ShapingContext {
             shaping: &self.gateway.shaping,
             settings: &self.gateway.settings,
             store: &self.gateway.store,
@@ -166,30 +165,31 @@ impl Exchange {
         }
     }
 
-    /// Whether the model is offered the tool for reading omitted parts of results. Its calls must not reach the client.
-    pub(crate) fn offers_reading(&self) -> bool {
-        self.changed.offers_reading
+    /// Whether the model is offered the tool for reading omitted parts of tool results. Calls of this tool
+    /// must not reach the client.
+    pub(crate) fn offers_read_tool(&self) -> bool {
+        self.changes.offers_read_tool
     }
 
     /// Forwards a response without parsing it, and returns its body. At its end, the call is settled with `ending`.
-    pub(crate) fn pass_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
+    pub(crate) fn forward_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
         self.calls.watch.end(RequestEnd::Unread);
         let body = with_idle_timeout(body, self.gateway.settings.limits.idle);
         match self.attempt.call.take() {
-            Some(call) => call.follow(body, ending, None),
+            Some(call) => call.settle_with_body(body, ending, None),
             None => body,
         }
     }
 
     /// Forwards a response that needs no recovery, and reads only its usage.
-    pub(crate) fn pass_for_usage(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
+    pub(crate) fn forward_reading_usage(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
         self.calls.watch.end(RequestEnd::Unread);
         let limits = &self.gateway.settings.limits;
         let body = with_idle_timeout(body, limits.idle);
         let Some(call) = self.attempt.call.take() else { return body };
-        let holding = self.gateway.held_bytes.part(limits.held_bytes);
-        let listener = Listener::new(self.attempt.request.clone(), head, limits.reply_bytes, holding);
-        call.follow(body, Ending::Clean, Some(listener))
+        let reservation = self.gateway.held_bytes.new_reservation(limits.held_bytes);
+        let listener = UsageReader::new(self.attempt.request.clone(), head, limits.reply_bytes, reservation);
+        call.settle_with_body(body, Ending::Clean, Some(listener))
     }
 
     /// Returns the schema of this tool's arguments, if it has one.
@@ -198,23 +198,23 @@ impl Exchange {
     }
 
     /// Returns the data that recovery needs.
-    pub(crate) fn case(&self) -> Case<'_> {
+    pub(crate) fn case(&self) -> RecoveryCase<'_> {
         let gateway = &*self.gateway;
-        Case {
+        RecoveryCase {
             id: &self.client.id,
             task_id: &self.client.task_id,
             turn_number: self.client.turn_number,
             mode: self.mode(),
             sets_limit: self.sets_limit(),
             is_closing: self.is_closing,
-            withdrawn_tool: self.offers_reading().then_some(READ_TOOL.name),
+            withdrawn_tool: self.offers_read_tool().then_some(READ_TOOL.name),
             request: &self.attempt.request,
             destination: &self.attempt.destination,
             fallback: self.attempt.fallback.as_ref(),
-            sender: Sender { client: &gateway.client, upstream_health: &gateway.upstream_health },
+            sender: UpstreamSender { client: &gateway.client, upstream_health: &gateway.upstream_health },
             calls: &self.calls,
             recorder: &self.recorder,
-            store_patience: &self.store_patience,
+            store_wait_limit: &self.store_wait_limit,
             settings: &gateway.settings,
             capabilities: &gateway.capabilities,
             stream_usages: &gateway.stream_usages,
@@ -224,12 +224,12 @@ impl Exchange {
     }
 
     /// Returns the recovery mode. It is off if the upstream is another Endmark, which recovers replies itself.
-    pub(crate) fn mode(&self) -> Mode {
-        if self.attempt.destination.upstream.endmark { Mode::Off } else { self.client.mode }
+    pub(crate) fn mode(&self) -> ResumeMode {
+        if self.attempt.destination.upstream.endmark { ResumeMode::Off } else { self.client.mode }
     }
 
     /// Returns the time since the request began.
-    pub(crate) fn took(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         let left = self.client.deadline.saturating_duration_since(Instant::now());
         self.gateway.settings.limits.total.saturating_sub(left)
     }

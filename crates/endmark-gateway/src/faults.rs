@@ -4,9 +4,9 @@
 //! upstream and the gateway, which then has to recover, or between the gateway and its client.
 
 mod body;
-mod draw;
-mod limit;
-mod strike;
+mod limit_cut;
+mod selection;
+mod stream;
 mod whole;
 
-pub(crate) use draw::Faults;
+pub(crate) use selection::Faults;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use endmark_store::Store;
-use endmark_wire::http1::{NotAllowable, Visitors};
+use endmark_wire::http1::{AccessRules, InvalidRule};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri};
 use tokio_rustls::TlsAcceptor;
@@ -17,19 +17,19 @@ use crate::faults::Faults;
 use crate::keys::{Keys, OwnKey};
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError, StreamUsages};
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::rotations::Rotations;
 use crate::scrub::Scrubber;
 use crate::settings::{Settings, UnfitFallback, Upstream};
 use crate::shaping::Shaping;
-use crate::stopping::{Stage, Stopping};
+use crate::stopping::{ShutdownStage, Stopping};
 use crate::successors::Successors;
-use crate::tls::{TlsError, acceptor};
+use crate::tls::{TlsError, new_acceptor};
 use crate::upstream::{Client, ClientError, UpstreamHealth};
 use crate::webhook::WebhookError;
 
 /// A gateway, ready to serve.
-// Fields: shared by all requests, and each used by different stages.
+// Fields: all requests share them, and each stage uses only a few.
 pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) client: Client,
@@ -45,7 +45,7 @@ pub struct Gateway {
     /// Number of requests with a gateway key that run a model, counted before the upstream call.
     pub(crate) admitted_calls: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) visitors: Visitors,
+    pub(crate) visitors: AccessRules,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) held_bytes: Arc<HeldBytes>,
     pub(crate) successors: Arc<Successors>,
@@ -63,42 +63,42 @@ pub enum BuildError {
     /// A fallback is invalid.
     #[error("the upstream `{upstream}` has the fallback `{fallback}`, {why}")]
     Fallback {
-        /// The upstream that names it.
+        /// The upstream that has the fallback.
         upstream: String,
-        /// The name.
+        /// The name of the fallback.
         fallback: String,
-        /// Why it is unusable.
+        /// Why the fallback is unusable.
         why: &'static str,
     },
-    /// A fallback that no request could reach.
+    /// No request could reach the fallback.
     #[error("the `{}` of the upstream `{fallback}` must be {unfit}", unfit.key())]
     UnfitFallback {
-        /// Its name.
+        /// The name of the fallback upstream.
         fallback: String,
         /// Why the fallback is unusable.
         unfit: UnfitFallback,
     },
-    /// A key with a character that headers cannot have.
+    /// The key of an upstream contains a character that is not valid in a header.
     #[error(
         "the key of the upstream `{0}` holds a character that no header can carry: write it without line breaks"
     )]
     Key(String),
-    /// The client for upstream calls cannot be made.
+    /// The client for upstream calls cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The listener's TLS settings are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// An invalid host or origin in the list of permitted ones.
+    /// A permitted host or origin is invalid.
     #[error(transparent)]
-    NotAllowable(#[from] NotAllowable),
+    NotAllowable(#[from] InvalidRule),
     /// The address of the webhook for budgets cannot be used.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// A configured schema is not a JSON Schema.
     #[error("the schema `{name}` cannot be used")]
     Schema {
-        /// Its name in the configuration.
+        /// The name of the schema in the configuration.
         name: String,
         /// Why the schema is unusable.
         source: SchemaError,
@@ -120,12 +120,13 @@ impl Gateway {
     }
 
     /// Returns how long replies in progress may continue after a request to stop.
-    pub fn drain(&self) -> Duration {
+    pub fn drain_time(&self) -> Duration {
         self.settings.limits.drain
     }
 
-    /// Creates this gateway with other settings. Caches, counters, limits and injected faults continue. The health of
-    /// upstreams is unknown at first. The address and the store do not change.
+    /// Creates a gateway with other settings. The new gateway shares this one's state: requests in progress,
+    /// metrics and injected faults. The health of upstreams is unknown at first. The address and the store do
+    /// not change.
     ///
     /// # Errors
     /// [`BuildError`] for settings that cannot work. This gateway is unchanged.
@@ -159,12 +160,12 @@ impl Gateway {
         }
         let is_loopback = settings.listener.listen.ip().to_canonical().is_loopback();
         Ok(Self {
-            visitors: Visitors::new(
+            visitors: AccessRules::new(
                 is_loopback,
                 &settings.listener.allowed_hosts,
                 &settings.listener.allowed_origins,
             )?,
-            tls: settings.tls.as_ref().map(acceptor).transpose()?,
+            tls: settings.tls.as_ref().map(new_acceptor).transpose()?,
             held_bytes: Arc::default(),
             successors: Arc::default(),
             rotations: Arc::default(),
@@ -186,7 +187,7 @@ impl Gateway {
         })
     }
 
-    /// Returns the gateway's own key of a request, if it has one.
+    /// Returns the gateway key that a request contains, if any.
     ///
     /// # Errors
     /// [`Refusal`] if the key is not valid, or if it is missing and one is required.
@@ -196,7 +197,7 @@ impl Gateway {
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
         self.keys
-            .find(&self.store, self.settings.listener.require_key || self.keys.is_for_one(), headers, uri)
+            .find(&self.store, self.settings.listener.require_key || self.keys.has_sole_key(), headers, uri)
             .await
     }
 
@@ -212,24 +213,22 @@ impl Gateway {
         Ok(())
     }
 
-    /// Returns the upstream of that name.
     pub(crate) fn upstream(&self, name: &str) -> Option<&Upstream> {
         self.settings.upstreams.iter().find(|upstream| upstream.name == name)
     }
 
     /// Returns the upstreams with conditions.
-    pub(crate) fn conditional(&self) -> impl Iterator<Item = &Upstream> {
+    pub(crate) fn conditional_upstreams(&self) -> impl Iterator<Item = &Upstream> {
         self.settings.upstreams.iter().filter(|upstream| !upstream.conditions.is_empty())
     }
 
     /// Returns the upstreams without conditions. They serve requests that meet no other upstream's conditions.
-    pub(crate) fn unconditional(&self) -> impl Iterator<Item = &Upstream> {
+    pub(crate) fn unconditional_upstreams(&self) -> impl Iterator<Item = &Upstream> {
         self.settings.upstreams.iter().filter(|upstream| upstream.conditions.is_empty())
     }
 
-    /// Whether the gateway was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.has_reached(Stage::Draining)
+        self.stopping.has_reached(ShutdownStage::Draining)
     }
 }
 

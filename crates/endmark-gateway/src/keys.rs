@@ -3,7 +3,7 @@
 //! `endmark keys` changes keys in the store while the gateway runs. The result of a lookup is used for at most a
 //! second, so that a revoked key stops working within a second.
 
-pub(crate) mod refused;
+pub(crate) mod key_refusal;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,39 +16,39 @@ use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
 use crate::budget::KeyLimits;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::settings::{Pattern, Secret, Settings, SoleKey};
-use crate::upstream::{CREDENTIALS, Credential, find_secrets};
-use refused::KeyRefused;
+use crate::upstream::{CREDENTIAL_HEADERS, Credential, find_secrets};
+use key_refusal::KeyRefusal;
 
 /// How long the result of a lookup is used.
 const LOOKUP_VALIDITY: Duration = Duration::from_secs(1);
 
-/// Maximum number of remembered secrets. When it is exceeded, all are forgotten.
+/// Maximum number of cached secrets. When the cache is full, it is cleared.
 const MAX_CACHED_SECRETS: usize = 4_096;
 
-/// Hexadecimal digits of a secret.
-const KEY_DIGITS: usize = 64;
+/// Number of hexadecimal digits in a secret.
+const SECRET_HEX_DIGITS: usize = 64;
 
 /// Maximum number of concurrent lookups.
 const MAX_CONCURRENT_LOOKUPS: usize = 2;
 
-/// The secrets that clients sent recently.
+/// Finds the gateway's own keys in requests, and caches the results of recent lookups.
 #[derive(Debug)]
 pub(crate) struct Keys {
     /// The only accepted key, if there is one. In that case the store is not used.
     sole: Option<(Secret, Arc<OwnKey>)>,
     /// How long the store's keys are accepted while the database cannot confirm them.
     stale_after: Duration,
-    known: Mutex<HashMap<String, KnownKey>>,
+    cache: Mutex<HashMap<String, CachedKey>>,
     lookups: Semaphore,
 }
 
-/// The result of a lookup, and its time.
+/// The cached result of a lookup.
 #[derive(Debug)]
-struct KnownKey {
+struct CachedKey {
     since: Instant,
-    /// The version of all keys at that time.
+    /// The version of the store's keys at the lookup. The result is outdated when this version changes.
     version: i64,
     key: Arc<OwnKey>,
 }
@@ -68,21 +68,22 @@ impl Keys {
         Self {
             sole,
             stale_after: settings.keys.stale_after,
-            known: Mutex::default(),
+            cache: Mutex::default(),
             lookups: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
         }
     }
 
     /// Whether only one key is accepted.
-    pub(crate) fn is_for_one(&self) -> bool {
+    pub(crate) fn has_sole_key(&self) -> bool {
         self.sole.is_some()
     }
 
-    /// Returns the gateway's own key in a request. It searches every place where the request's format may have a key.
-    /// Returns `None` if the request has another key or no key.
+    /// Returns the gateway key in a request. It may be in any header or query parameter where the provider's
+    /// own key may be. Returns `None` if the request has another key or no key.
     ///
-    /// # Errors [`Refusal::Key`] if the key is invalid, or if it is required and missing. [`Refusal::Store`] if the
-    /// key cannot be checked.
+    /// # Errors
+    /// [`Refusal::Key`] if the key is invalid, or if it is required and missing. [`Refusal::Store`] if the key cannot
+    /// be checked.
     pub(crate) async fn find(
         &self,
         store: &Store,
@@ -95,30 +96,30 @@ impl Keys {
             return Err(Refusal::BadRequest(message.to_owned()));
         }
         let Some(secret) = find_secret(headers, uri) else {
-            return if is_required { Err(KeyRefused::Missing.into()) } else { Ok(None) };
+            return if is_required { Err(KeyRefusal::Missing.into()) } else { Ok(None) };
         };
         if let Some((sole, key)) = &self.sole {
             return if *sole.reveal() == *secret {
                 Ok(Some(Arc::clone(key)))
             } else {
-                Err(KeyRefused::OtherGateway.into())
+                Err(KeyRefusal::OtherGateway.into())
             };
         }
-        let key = match self.cached(store, &secret) {
+        let key = match self.cached_key(store, &secret) {
             Some(key) => key,
             None => self.look_up(store, &secret).await?,
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         match key.found_key.state(now) {
             KeyState::Valid => Ok(Some(key)),
-            KeyState::Expired => Err(KeyRefused::Expired(key.found_key.key.name.clone()).into()),
-            KeyState::Revoked => Err(KeyRefused::Revoked(key.found_key.key.name.clone()).into()),
+            KeyState::Expired => Err(KeyRefusal::Expired(key.found_key.key.name.clone()).into()),
+            KeyState::Revoked => Err(KeyRefusal::Revoked(key.found_key.key.name.clone()).into()),
         }
     }
 
-    fn cached(&self, store: &Store, secret: &str) -> Option<Arc<OwnKey>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let KnownKey { since, version, key } = known.get(secret)?;
+    fn cached_key(&self, store: &Store, secret: &str) -> Option<Arc<OwnKey>> {
+        let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let CachedKey { since, version, key } = known.get(secret)?;
         let is_current = since.elapsed() < LOOKUP_VALIDITY && *version == store.keys_version();
         is_current.then(|| Arc::clone(key))
     }
@@ -127,27 +128,28 @@ impl Keys {
         // The semaphore is never closed.
         let _turn = self.lookups.acquire().await.map_err(|_| Refusal::Draining)?;
         // Another request may have looked it up in the meantime.
-        if let Some(key) = self.cached(store, secret) {
+        if let Some(key) = self.cached_key(store, secret) {
             return Ok(key);
         }
         let version = store.keys_version();
         let found = store.find_key(secret, self.stale_after).await?;
-        let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = Arc::new(OwnKey::new(found.ok_or(KeyRefusal::Unknown)?));
+        let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_CACHED_SECRETS {
             known.clear();
         }
-        known.insert(secret.to_owned(), KnownKey { since: Instant::now(), version, key: Arc::clone(&key) });
+        known.insert(secret.to_owned(), CachedKey { since: Instant::now(), version, key: Arc::clone(&key) });
         Ok(key)
     }
 }
 
-/// Whether a key is in a place where keys do not belong, and from which it would not be removed before the request
-/// goes upstream.
+/// Whether a gateway key is in the path or in the name of a header. The gateway removes no keys there, so the
+/// upstream would receive this key.
 fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
     // Most paths and header values are shorter than a key.
     let has_key = |text: &str| {
-        text.len() > KEY_DIGITS && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRET_PREFIX)
+        text.len() > SECRET_HEX_DIGITS
+            && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRET_PREFIX)
     };
     has_key(uri.path()) || headers.keys().any(|name| has_key(name.as_str()))
 }
@@ -159,7 +161,7 @@ impl OwnKey {
         Self { found_key: found, models, identity }
     }
 
-    /// Creates the key of a gateway that accepts only this key. It never expires.
+    /// Creates the only key that a gateway accepts. It never expires.
     fn only_key(sole: &SoleKey) -> Self {
         let key = Key {
             name: sole.name.clone(),
@@ -173,30 +175,28 @@ impl OwnKey {
         Self::new(FoundKey { key, secret_ends_at: None })
     }
 
-    /// Returns the identity of the key's client.
     pub(crate) fn identity(&self) -> Credential {
         Credential::from_own_key(Arc::clone(&self.identity))
     }
 
-    /// Returns the key's limits.
     pub(crate) fn limits(&self) -> KeyLimits {
         let Key { budget, rates, .. } = &self.found_key.key;
         KeyLimits { budget: budget.map(endmark_store::KeyBudget::rule), rates: *rates }
     }
 
-    /// Whether it is limited to some models.
-    pub(crate) fn is_for_some_models(&self) -> bool {
+    /// Whether the key is limited to some models.
+    pub(crate) fn has_model_list(&self) -> bool {
         !self.found_key.key.models.is_empty()
     }
 
     /// Checks that the key admits all these models. `None` means that the model could not be read.
     ///
     /// # Errors
-    /// [`KeyRefused::Model`] for the first model that is not in the key's list, or if none is named.
-    pub(crate) fn admits_models<'a>(
+    /// [`KeyRefusal::Model`] for the first model that is not in the key's list, or if no model is named.
+    pub(crate) fn check_models<'a>(
         &self,
         mut named: impl Iterator<Item = Option<Cow<'a, str>>>,
-    ) -> Result<(), KeyRefused> {
+    ) -> Result<(), KeyRefusal> {
         let is_listed = |model: &str| self.models.iter().any(|of| of.matches(model));
         // Gemini's request bodies contain `models/` before the name.
         let is_admitted =
@@ -208,7 +208,7 @@ impl OwnKey {
         });
         match other {
             None if has_any => Ok(()),
-            other => Err(KeyRefused::Model {
+            other => Err(KeyRefusal::Model {
                 name: self.name(),
                 model: other.flatten().map(Cow::into_owned),
                 models: self.found_key.key.models.join(", "),
@@ -216,14 +216,13 @@ impl OwnKey {
         }
     }
 
-    /// Returns the key's name.
     pub(crate) fn name(&self) -> String {
         self.found_key.key.name.clone()
     }
 }
 
-impl From<KeyRefused> for Refusal {
-    fn from(why: KeyRefused) -> Self {
+impl From<KeyRefusal> for Refusal {
+    fn from(why: KeyRefusal) -> Self {
         Self::Key(why)
     }
 }
@@ -233,8 +232,8 @@ fn find_secret(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let is_in = |value: &http::HeaderValue| {
         value.as_bytes().windows(SECRET_PREFIX.len()).any(|part| part == SECRET_PREFIX.as_bytes())
     };
-    // Most requests contain none, so parse nothing for them.
-    if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
+    // Most requests contain no such secret, so avoid parsing them.
+    if uri.query().is_none() && !CREDENTIAL_HEADERS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
         return None;
     }
     find_secrets(headers, uri).find(|secret| secret.starts_with(SECRET_PREFIX)).map(Cow::into_owned)

@@ -3,15 +3,15 @@
 mod body;
 mod call;
 mod cost;
-mod ended;
-mod late_counts;
-mod listener;
-mod sent;
+mod endings;
+mod late_usage;
+mod sent_body;
+mod usage_reader;
 mod watch;
 
-pub(crate) use call::{Call, Caller, Calls, FirstCall};
+pub(crate) use call::{Call, Caller, Calls, FirstCallState};
 pub(crate) use cost::CallUsage;
-pub(crate) use ended::{CallEnd, RequestEnd};
-pub(crate) use late_counts::read_late_usage;
-pub(crate) use listener::Listener;
-pub(crate) use watch::Watch;
+pub(crate) use endings::{CallEnd, RequestEnd};
+pub(crate) use late_usage::read_late_usage;
+pub(crate) use usage_reader::UsageReader;
+pub(crate) use watch::RequestWatch;

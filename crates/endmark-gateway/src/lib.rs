@@ -16,15 +16,15 @@ mod gateway;
 mod keys;
 mod ledger;
 mod log_limit;
-mod mended_items;
 mod metrics;
 mod pass_through;
 mod query;
+mod recovered_items;
 mod recovery;
-mod refused;
+mod refusal_context;
+mod refusals;
 mod reply;
 mod request_body;
-mod rescue;
 mod rotations;
 mod route;
 mod scrub;
@@ -49,13 +49,13 @@ pub use scrub::Scrubber;
 pub use settings::{
     Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings, Clock,
     CompactSettings, Conditions, CorrectSettings, DEFAULT_PORT, DiscloseSettings, EmergencySettings,
-    FaultError, FaultPlan, FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete, KeySettings, Limits,
-    ListenerSettings, MODES, MetricsAccess, MetricsSettings, Mode, OnMissing, PREFILLS, Pattern, Prefill,
-    Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, SoleKey,
-    StorePolicy, TlsFiles, ToolSettings, UnfitFallback, UnknownFaultSide, UnknownMode, UnusablePattern,
-    Upstream, WindowSettings,
+    FaultError, FaultPlan, FaultSettings, FaultSide, HeaderPattern, IncompleteDelivery, KeySettings, Limits,
+    ListenerSettings, MODES, MetricsAccess, MetricsSettings, OnMissing, PREFILLS, Pattern, Prefill, Proxy,
+    ProxyError, ProxyVariableError, ResumeMode, ResumeSettings, RetrySettings, Secret, SecretText, Settings,
+    SoleKey, StorePolicy, TlsFiles, ToolSettings, UnfitFallback, UnknownFaultSide, UnknownMode,
+    UnusablePattern, Upstream, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;
-pub use upstream::{ClientError, Connector, Link};
+pub use upstream::{ClientError, Connector, UpstreamStream};
 pub use webhook::{Webhook, WebhookError};

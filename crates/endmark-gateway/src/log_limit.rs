@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Minimum time between two lines.
-const INTERVAL: Duration = Duration::from_secs(5);
+const MIN_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Logs at most one event per interval, and counts the others.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl LogThrottle {
     pub(crate) fn count_skipped(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, skipped) = *state;
-        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= MIN_LOG_INTERVAL);
         *state = if is_due { (Some(now), 0) } else { (last, skipped + 1) };
         is_due.then_some(skipped)
     }
@@ -31,8 +31,8 @@ mod tests {
 
     #[test]
     fn suppressed_log_events_are_counted() {
-        let (seldom, begin) = (LogThrottle::new(), Instant::now());
-        let at = |seconds| seldom.count_skipped(begin + Duration::from_secs(seconds));
+        let (throttle, begin) = (LogThrottle::new(), Instant::now());
+        let at = |seconds| throttle.count_skipped(begin + Duration::from_secs(seconds));
         assert_eq!([0, 1, 4, 5, 9, 12, 30].map(at), [Some(0), None, None, Some(2), None, Some(1), Some(0)]);
     }
 }

@@ -6,19 +6,21 @@ use endmark_store::SECRET_PREFIX;
 use endmark_wire::percent_decode;
 
 /// Names of query parameters with credentials: the system parameters of Google's APIs
-/// (<https://cloud.google.com/apis/docs/system-parameters>), with or without `$`, and names of other servers. All are
-/// in lower case, with `_` for `-`.
-const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
+/// (<https://cloud.google.com/apis/docs/system-parameters>), with or without `$`, and names of other servers.
+/// All are in lower case, with `_` instead of `-`.
+const CREDENTIAL_PARAMETERS: [&str; 6] =
+    [KEY_PARAMETER, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
 /// The parameter that contains an API key.
-const KEY: &str = "key";
+const KEY_PARAMETER: &str = "key";
 
-/// Parameters of the formats' own URLs. They are not secrets, and a version may also occur in a model's name.
+/// Parameters of the formats' own URLs. They are not secrets. Removing an API version as if it were a secret
+/// would damage the name of a model that contains it.
 const FORMAT_PARAMETERS: [&str; 2] = ["alt", "api-version"];
 
 /// Returns the decoded API key in a query.
 pub(crate) fn find_key(query: Option<&str>) -> Option<String> {
-    query?.split('&').find(|pair| parameter_name(pair) == KEY).map(parameter_value)
+    query?.split('&').find(|pair| parameter_name(pair) == KEY_PARAMETER).map(parameter_value)
 }
 
 /// Returns the credentials in a query, under the names that the client used.
@@ -29,31 +31,29 @@ pub(crate) fn find_credentials(query: &str) -> impl Iterator<Item = (Cow<'_, str
 
 /// Whether a parameter of this name contains a credential. Some servers ignore the case of names.
 fn is_credential(name: &str) -> bool {
-    CREDENTIALS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
+    CREDENTIAL_PARAMETERS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
 }
 
 /// Returns a query without its credentials. Returns `None` if nothing else remains.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
-    let others: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !is_credential(&parameter_name(pair)) && !holds_own_key(pair))
-        .collect();
+    let others: Vec<&str> =
+        query.split('&').filter(|pair| !is_credential(&parameter_name(pair)) && !has_own_key(pair)).collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
 }
 
 /// Whether a parameter of any name contains one of the gateway's own keys.
-fn holds_own_key(pair: &str) -> bool {
+fn has_own_key(pair: &str) -> bool {
     percent_decode(pair).contains(SECRET_PREFIX)
 }
 
 /// Whether a query can override the method or the headers. Rails and similar frameworks read `_method`, and Google's
 /// servers read `$httpMethod` and `$httpHeaders`.
-pub(crate) fn overrides(query: &str) -> bool {
-    has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
+pub(crate) fn overrides_method(query: &str) -> bool {
+    has_any_parameter(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
 }
 
-/// Whether a query affects the costs in the response. Some system parameters of Google's APIs omit fields. If a
-/// parameter is repeated, servers differ in which value they use.
+/// Whether a query may hide the cost that a response reports. Some system parameters of Google's APIs omit
+/// fields. If a parameter is repeated, servers differ in which value they use.
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])
@@ -61,15 +61,16 @@ pub(crate) fn hides_cost(query: &str) -> bool {
         .filter(|name| !name.is_empty())
         .collect();
     names.sort_unstable();
-    names.windows(2).any(|pair| pair[0] == pair[1]) || has_any(query, &["fields", "x-goog-fieldmask"])
+    names.windows(2).any(|pair| pair[0] == pair[1])
+        || has_any_parameter(query, &["fields", "x-goog-fieldmask"])
 }
 
 /// Whether a query names a model.
 pub(crate) fn names_model(query: &str) -> bool {
-    has_any(query, &["model", "models"])
+    has_any_parameter(query, &["model", "models"])
 }
 
-fn has_any(query: &str, names: &[&str]) -> bool {
+fn has_any_parameter(query: &str, names: &[&str]) -> bool {
     query.split(['&', ';']).any(|pair| names.contains(&parameter_name(pair).to_ascii_lowercase().as_str()))
 }
 
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_recognised_encoded_and_decoded() {
+    fn a_secret_value_is_returned_encoded_and_decoded() {
         let known: Vec<String> = secret_values("api-version=2024-10-21&key=sk%2Da&x&alt=sse").collect();
         assert_eq!(known, ["sk%2Da", "sk-a"]);
     }

@@ -11,30 +11,30 @@ mod case;
 mod continuation;
 #[cfg(test)]
 mod cost_tests;
+mod cut_record;
 mod drive;
-mod expected;
+mod expected_answer;
 mod mend;
-mod mended;
-mod passing;
-mod patience;
-mod record;
+mod mended_part;
+mod rest_upstream;
 mod resume_rule;
+mod retry_waits;
 mod schema;
-mod site;
-mod store_patience;
+mod store_wait_limit;
+mod stream_passer;
 mod stream_usage;
 mod suspect;
 
-pub(crate) use account::Account;
+pub(crate) use account::TokenAccount;
 pub(crate) use allowance::Allowance;
 pub(crate) use capabilities::Capabilities;
-pub(crate) use case::{Case, Sender};
+pub(crate) use case::{RecoveryCase, UpstreamSender};
 pub(crate) use mend::{judgement, mend};
-pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, MALFORMED, MendedPart};
+pub(crate) use mended_part::{CALLS_MAY_BE_MISSING, MALFORMED, MendedPart, ReportedFinish};
 pub(crate) use schema::{Schema, SchemaError};
-pub(crate) use store_patience::StorePatience;
-pub(crate) use stream_usage::{Counting, StreamUsages, UsageSource, may_be_about_usage};
+pub(crate) use store_wait_limit::StoreWaitLimit;
+pub(crate) use stream_usage::{StreamUsages, UsageRequest, UsageSource, may_be_about_usage};
 pub(crate) use suspect::{
-    BEHIND_CALLS, CallsAfter, HALVED, LaterCalls, PrecedingCalls, REPEATED, SURPLUS, Suspect, UNSHOWN,
-    has_made_up_arguments,
+    CallsAfter, HALF_SURROGATE, LaterCalls, PrecedingContent, REPETITION, SURPLUS_CHOICES, Suspect,
+    TEXT_AFTER_CALLS, UNREPRESENTABLE_CONTENT, has_invented_arguments,
 };

@@ -6,8 +6,8 @@ mod flow;
 mod outcome;
 mod slot;
 
-pub(crate) use client::{ClientGone, ClientStream, LiveSlot, Waiter};
+pub(crate) use client::{ClientGone, ClientStream, LiveSlot, WaitingClient};
 pub(crate) use cut_json::ends_too_early;
 pub(crate) use flow::{Flow, LastDelivery};
 pub(crate) use outcome::Outcome;
-pub(crate) use slot::{Part, Slot};
+pub(crate) use slot::{ReplyPart, Slot};

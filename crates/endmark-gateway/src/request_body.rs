@@ -9,22 +9,22 @@ use hyper::body::Body as _;
 use crate::admission::{BytesReservation, HeldBytes};
 use crate::body::{AnyBody, full};
 use crate::coding::{Codings, Decoder};
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::settings::Limits;
 use crate::upstream::{PartialBody, read_up_to};
 
 /// Number of decoding steps before another request gets its turn, about a millisecond of work.
-const STEPS_AT_ONCE: usize = 32;
+const STEPS_BEFORE_YIELD: usize = 32;
 
 /// The body of a request on its way through the stages. It is read at most once.
-pub(crate) enum Incoming {
-    /// The body was not needed yet.
+pub(crate) enum IncomingBody {
+    /// The body has not been read yet.
     Arriving(AnyBody),
     /// The body was read in order to choose an upstream, and is kept in memory.
     Read(RequestBody, BytesReservation),
 }
 
-impl Incoming {
+impl IncomingBody {
     /// Whether the request certainly has no body.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
@@ -45,14 +45,14 @@ impl Incoming {
         match self {
             Self::Read(body, holding) => Ok((body, holding)),
             Self::Arriving(body) => {
-                let mut holding = held.part(limits.held_bytes);
+                let mut holding = held.new_reservation(limits.held_bytes);
                 let body = read(headers, body, limits, &mut holding).await?;
                 Ok((body, holding))
             }
         }
     }
 
-    /// Does the same as `read`, but accepts a body whose encoding is unknown or invalid, because the gateway does not
+    /// Like `read`, but also accepts a body with an unknown or invalid encoding, because the gateway does not
     /// need its content.
     pub(crate) async fn read_if_possible(
         self,
@@ -64,16 +64,17 @@ impl Incoming {
             Self::Read(body, holding) => return Ok((body, holding)),
             Self::Arriving(body) => body,
         };
-        let mut holding = held.part(limits.held_bytes);
+        let mut holding = held.new_reservation(limits.held_bytes);
         let bytes = read_bytes(body, limits, &mut holding).await?;
         let body = match Codings::from_headers(headers) {
             Ok(codings) => decode_body(headers, bytes.clone(), &codings, limits, &mut holding).await,
             Err(unknown) => Err(Refusal::Encoding(unknown.to_string())),
         };
         match body {
-            Err(Refusal::BadRequest(_) | Refusal::Encoding(_)) => {
-                Ok((RequestBody { plain: Bytes::new(), encoded: Some(as_encoded(headers, bytes)) }, holding))
-            }
+            Err(Refusal::BadRequest(_) | Refusal::Encoding(_)) => Ok((
+                RequestBody { plain: Bytes::new(), encoded: Some(compressed_body(headers, bytes)) },
+                holding,
+            )),
             body => Ok((body?, holding)),
         }
     }
@@ -146,10 +147,10 @@ async fn decode_body(
     if !holding.grow(plain.len()) {
         return Err(Refusal::NoRoom(limits.held_bytes));
     }
-    Ok(RequestBody { plain, encoded: Some(as_encoded(headers, bytes)) })
+    Ok(RequestBody { plain, encoded: Some(compressed_body(headers, bytes)) })
 }
 
-fn as_encoded(headers: &HeaderMap, bytes: Bytes) -> CompressedBody {
+fn compressed_body(headers: &HeaderMap, bytes: Bytes) -> CompressedBody {
     CompressedBody { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
 }
 
@@ -172,7 +173,7 @@ async fn decode(body: &[u8], codings: &Codings, cap: usize) -> Result<Bytes, Ref
             return Err(Refusal::BodyTooLong(cap));
         }
         plain.extend_from_slice(&piece);
-        if step.is_multiple_of(STEPS_AT_ONCE) {
+        if step.is_multiple_of(STEPS_BEFORE_YIELD) {
             tokio::task::yield_now().await;
         }
     }

@@ -19,12 +19,12 @@ const WARNING_INTERVAL: Duration = Duration::from_hours(1);
 #[derive(Debug, Default)]
 pub(crate) struct Rotations {
     hasher: RandomState,
-    last_credentials: Mutex<Known>,
+    last_credentials: Mutex<RotationState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// The hash of each session with the hash of its credential.
+struct RotationState {
+    /// Maps the hash of a session to the hash of its last credential.
     credentials: HashMap<u64, u64>,
     warned_at: Option<Instant>,
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Uri};
 
 use crate::gateway::Gateway;
 use crate::query;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::settings::Upstream;
 use provider::IntendedProvider;
 
@@ -50,7 +50,7 @@ impl Target<'_> {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// Returns the target. The query does not contain the client's key if the upstream has its own key.
+    /// Returns the target without the client's key in its query, if the upstream has a key of its own.
     pub(crate) fn without_credential(&self) -> Self {
         let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
         let path_and_query = match with_query {
@@ -64,7 +64,7 @@ impl Target<'_> {
     }
 
     /// Returns the URL of the target.
-    pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
+    pub(crate) fn to_uri(&self) -> Result<Uri, Refusal> {
         if has_dot_segment(&self.path_and_query) {
             return Err(Refusal::BadRequest(
                 "a path with a segment `.` or `..` is not forwarded: send the resolved path".to_owned(),
@@ -76,7 +76,7 @@ impl Target<'_> {
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
             Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))
         })?;
-        if !base_url.holds(&uri) {
+        if !base_url.contains(&uri) {
             return Err(Refusal::BadRequest(format!(
                 "the path `{path}` is not below the upstream's base_url `{base_url}`, and is not forwarded: \
                  `/v1/…` means that path"
@@ -118,27 +118,27 @@ pub(crate) fn find<'a>(
     } else {
         let intended = IntendedProvider::new(uri.path(), uri.query(), headers);
         let format = intended.format();
-        let speaks = |upstream: &&Upstream| upstream.provider == format.provider();
-        let may_have_it = |upstream: &&Upstream| {
-            speaks(upstream) || intended.may_be_sent_to(upstream, uri.query(), headers)
+        let supports_format = |upstream: &&Upstream| upstream.provider == format.provider();
+        let may_get_request = |upstream: &&Upstream| {
+            supports_format(upstream) || intended.may_be_sent_to(upstream, uri.query(), headers)
         };
-        let is_for_it = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
+        let meets_conditions = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
         let upstream = gateway
-            .conditional()
-            .filter(is_for_it)
-            .find(may_have_it)
-            .or_else(|| gateway.unconditional().find(speaks))
-            .or_else(|| gateway.unconditional().next().filter(may_have_it));
+            .conditional_upstreams()
+            .filter(meets_conditions)
+            .find(may_get_request)
+            .or_else(|| gateway.unconditional_upstreams().find(supports_format))
+            .or_else(|| gateway.unconditional_upstreams().next().filter(may_get_request));
         let Some(upstream) = upstream else {
-            let closed: Vec<String> = gateway
-                .conditional()
-                .filter(may_have_it)
+            let unmet_conditions: Vec<String> = gateway
+                .conditional_upstreams()
+                .filter(may_get_request)
                 .map(|closed| format!("`{}` is for {}", closed.name, closed.conditions))
                 .collect();
-            let refusal = if closed.is_empty() {
+            let refusal = if unmet_conditions.is_empty() {
                 no_upstream(format)
             } else {
-                Refusal::NoConditionMet(closed.join(", "))
+                Refusal::NoConditionMet(unmet_conditions.join(", "))
             };
             return Route::Unserved(refusal);
         };
@@ -152,8 +152,8 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Returns the format of a request for a reply or for another service. Without any indication, returns the first
-/// format.
+/// Returns the format of a request for a reply or for another service. If nothing indicates a format, returns
+/// the first supported one.
 pub(crate) fn detect_format(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     IntendedProvider::new(model::upstream_path(uri.path()), uri.query(), headers).format()
 }

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use endmark_store::Scrub;
 use memchr::memmem;
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 const REPLACEMENT: &str = "***";
 
 /// Minimum length of a secret. Shorter ones are not realistic, and would match everywhere.
@@ -26,22 +26,22 @@ const LONG_TEXT_BYTES: usize = 16 * 1024;
 /// How many layers of percent-encoding are decoded. A URL inside another URL is encoded twice.
 const PERCENT_LAYERS: usize = 2;
 
-/// Finds secrets and removes them.
+/// Removes known secrets from text and bytes.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
     /// The length of the shortest secret in bytes. Encodings are not shorter, so a shorter text contains no secret.
     shortest: usize,
     /// The encodings of all secrets, computed for the first text that may contain one.
-    forms: OnceLock<Vec<String>>,
+    encodings: OnceLock<Vec<String>>,
     /// Finds all encodings in one pass. Building it takes longer than reading a request. It is built only for a long
     /// text, or after a secret was found.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
-    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded once or
-    /// twice.
+    /// Creates a scrubber for these secrets. It finds them unchanged, in base64 (also inside a longer base64
+    /// text), and percent-encoded once or twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -69,16 +69,18 @@ impl Scrubber {
         }
     }
 
-    /// Does the same as `scrub`, for bytes that need not be text.
+    /// Like `scrub`, for bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return Cow::Borrowed(bytes);
         }
-        let mut found = self.places(bytes);
+        let mut found = self.secret_ranges(bytes);
         let mut layer = DecodedBytes::decode(bytes);
         for _ in 0..PERCENT_LAYERS {
             let Some(decoded) = layer else { break };
-            found.extend(self.places(&decoded.bytes).into_iter().map(|place| decoded.source(&place)));
+            found.extend(
+                self.secret_ranges(&decoded.bytes).into_iter().map(|place| decoded.source_range(&place)),
+            );
             layer = decoded.decode_again();
         }
         if found.is_empty() {
@@ -86,21 +88,22 @@ impl Scrubber {
         }
         found.sort_unstable_by_key(|place| place.start);
         let mut scrubbed = Vec::with_capacity(bytes.len());
-        let mut behind = 0;
+        let mut copied_until = 0;
         for place in found {
-            if place.start >= behind {
-                scrubbed.extend_from_slice(&bytes[behind..place.start]);
+            if place.start >= copied_until {
+                scrubbed.extend_from_slice(&bytes[copied_until..place.start]);
                 scrubbed.extend_from_slice(REPLACEMENT.as_bytes());
             }
-            behind = behind.max(place.end);
+            copied_until = copied_until.max(place.end);
         }
-        scrubbed.extend_from_slice(&bytes[behind..]);
+        scrubbed.extend_from_slice(&bytes[copied_until..]);
         Cow::Owned(scrubbed)
     }
 
     /// Returns the positions of secrets in these bytes, without percent-decoding.
-    fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
-        let forms = self.forms.get_or_init(|| self.secrets.iter().flat_map(|secret| forms(secret)).collect());
+    fn secret_ranges(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let forms =
+            self.encodings.get_or_init(|| self.secrets.iter().flat_map(|secret| encodings(secret)).collect());
         let is_short = bytes.len() < LONG_TEXT_BYTES && self.automaton.get().is_none();
         if is_short && !forms.iter().any(|form| memmem::find(bytes, form.as_bytes()).is_some()) {
             return Vec::new();
@@ -145,8 +148,8 @@ impl DecodedBytes {
         Some(inner)
     }
 
-    /// Returns the range in the encoded text of a range in the decoded text.
-    fn source(&self, place: &Range<usize>) -> Range<usize> {
+    /// Maps a range of the decoded text to the encoded text.
+    fn source_range(&self, place: &Range<usize>) -> Range<usize> {
         self.starts[place.start]..self.starts[place.end]
     }
 }
@@ -165,7 +168,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The secrets of the configuration and of one request. They may not be stored, logged or traced.
+/// The secrets of the configuration and of one request. They must not be stored, logged or traced.
 #[derive(Debug, Clone)]
 pub(crate) struct Secrets {
     pub(crate) settings_secrets: Arc<Scrubber>,
@@ -183,10 +186,10 @@ impl Scrub for Secrets {
 
 /// Returns the encodings of a secret without percent-encodings and duplicates. Most keys are equal in both base64
 /// alphabets, and each encoding costs a search in all output.
-fn forms(secret: &str) -> Vec<String> {
+fn encodings(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());
-    for form in base64_forms(secret) {
+    for form in base64_encodings(secret) {
         if !forms.contains(&form) {
             forms.push(form);
         }
@@ -194,8 +197,9 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the part of the base64 text that does not depend on the context, for three alignments and two alphabets.
-fn base64_forms(secret: &str) -> impl Iterator<Item = String> {
+/// Returns the characters of the base64 text that do not depend on the surrounding bytes, for three
+/// alignments and two alphabets.
+fn base64_encodings(secret: &str) -> impl Iterator<Item = String> {
     let shifted = [&[0, 0], secret.as_bytes()].concat();
     (0..3).flat_map(move |before| {
         let shifted = &shifted[2 - before..];
@@ -204,8 +208,8 @@ fn base64_forms(secret: &str) -> impl Iterator<Item = String> {
         let mut form = STANDARD_NO_PAD.encode(shifted);
         form.truncate(last);
         form.drain(..first);
-        let of_addresses = form.contains(['+', '/']).then(|| form.replace('+', "-").replace('/', "_"));
-        [Some(form), of_addresses].into_iter().flatten().filter(|form| form.len() >= MIN_SECRET_BYTES)
+        let url_safe = form.contains(['+', '/']).then(|| form.replace('+', "-").replace('/', "_"));
+        [Some(form), url_safe].into_iter().flatten().filter(|form| form.len() >= MIN_SECRET_BYTES)
     })
 }
 
@@ -243,7 +247,7 @@ mod tests {
     fn no_encoding_is_shorter_than_its_secret() {
         for length in MIN_SECRET_BYTES..80 {
             let secret = "+".repeat(length);
-            for form in forms(&secret) {
+            for form in encodings(&secret) {
                 assert!(form.len() >= length, "{form}");
             }
         }
@@ -252,8 +256,8 @@ mod tests {
     #[test]
     fn each_encoding_is_listed_once() {
         // The secret contains only letters and digits, which are equal in both base64 alphabets.
-        assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
-        let forms = forms(SECRET);
+        assert_eq!(encodings("canary").len(), 4, "{:?}", encodings("canary"));
+        let forms = encodings(SECRET);
         assert!(forms.iter().enumerate().all(|(at, form)| !forms[..at].contains(form)), "{forms:?}");
     }
 

@@ -10,7 +10,6 @@ mod disclose;
 mod faults;
 mod incomplete;
 mod keys;
-mod kinds;
 mod limits;
 mod listener;
 mod metrics;
@@ -20,10 +19,11 @@ mod resume;
 mod retry;
 mod secret;
 mod sole_key;
-mod stand_in;
 mod store_policy;
 mod tools;
+mod unfit_fallback;
 mod upstream;
+mod value_types;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,28 +36,28 @@ use crate::scrub::Scrubber;
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use budget::{BudgetSettings, Clock};
-pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
+pub use conditions::{Conditions, HeaderPattern, Pattern, UnusablePattern};
 pub use context::{CapSettings, CompactSettings, EmergencySettings, WindowSettings};
 pub use correct::CorrectSettings;
 pub use disclose::DiscloseSettings;
-pub(crate) use faults::{ALL, Fault, Kind, Place};
+pub(crate) use faults::{FULL_SHARE, Fault, FaultKind, FaultPosition};
 pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSide};
-pub use incomplete::Incomplete;
+pub use incomplete::IncompleteDelivery;
 pub use keys::KeySettings;
-pub use kinds::Hidden;
 pub use limits::Limits;
 pub use listener::{ListenerSettings, TlsFiles};
 pub use metrics::{MetricsAccess, MetricsSettings};
 pub use on_missing::OnMissing;
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
-pub use resume::{MODES, Mode, ResumeSettings, UnknownMode};
+pub use resume::{MODES, ResumeMode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
 pub use secret::Secret;
 pub use sole_key::SoleKey;
-pub use stand_in::UnfitFallback;
 pub use store_policy::StorePolicy;
 pub use tools::ToolSettings;
+pub use unfit_fallback::UnfitFallback;
 pub use upstream::{PREFILLS, Prefill, Upstream};
+pub use value_types::SecretText;
 
 /// The default port.
 pub const DEFAULT_PORT: u16 = 4141;
@@ -68,7 +68,7 @@ pub const DEFAULT_PORT: u16 = 4141;
 pub struct Settings {
     /// Where the gateway listens, and which clients it admits.
     pub listener: ListenerSettings,
-    /// The files for TLS. Without them it speaks plain HTTP.
+    /// The files for TLS. Without them, the gateway serves plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Which clients may read the metrics. By default all clients may, unless a key is required and there is no admin
     /// key.
@@ -82,9 +82,9 @@ pub struct Settings {
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,
-    /// What a correction of a reply's form may do (PC-6).
+    /// How the format of a reply may be corrected (PC-6).
     pub correct: CorrectSettings,
-    /// The handling of the tool calls of a reply (PC-9).
+    /// How the tool calls of a reply are handled (PC-9).
     pub tools: ToolSettings,
     /// How clients learn about the recovery of a reply.
     pub disclose: DiscloseSettings,
@@ -111,7 +111,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the table of models.
     pub(crate) fn models(&self) -> &Models {
         self.models.as_deref().unwrap_or_else(|| Models::builtin())
     }

@@ -2,32 +2,33 @@
 //! CX-2). The omitted content is stored. Replacements are remembered, so that later requests of the same conversation
 //! contain the same bytes.
 
-mod keep;
-mod read;
+mod read_tool;
 mod results;
+mod storage;
 mod summaries;
 mod summariser;
+mod summary_memory;
 mod tokens;
 
 use endmark_store::Store;
 
 use crate::settings::Settings;
 
-pub(crate) use read::{READ_TOOL, read};
+pub(crate) use read_tool::{READ_TOOL, answer_read_call};
 pub(crate) use results::{CappedRequest, cap_results};
-pub(crate) use summaries::{Compaction, CondensedRequest, Summary, compact, compact_refused};
+pub(crate) use summaries::{CompactionResult, CondensedRequest, Summary, compact, compact_refused};
 pub(crate) use summariser::Summariser;
 
-/// Remembers data about all conversations.
+/// Remembers capped results and facts about summaries, for all conversations.
 #[derive(Default)]
 pub(crate) struct Shaping {
-    results: results::Memory,
-    summaries: summaries::Memory,
+    results: results::CapMemory,
+    summaries: summary_memory::SummaryMemory,
 }
 
-/// The request's client and upstream, and the means to change the request.
+/// The client, upstream and services that shaping needs to change a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct ShapingContext<'a> {
     pub(crate) shaping: &'a Shaping,
     pub(crate) settings: &'a Settings,
     pub(crate) store: &'a Store,
@@ -43,8 +44,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) summariser: Option<Summariser<'a>>,
 }
 
-impl Subject<'_> {
-    /// Returns the owner of the stored parts. Only the owner can read them.
+impl ShapingContext<'_> {
+    /// Returns the owner of the data that is stored for this request. Only the owner can read the data.
     fn owner(&self) -> String {
         owner(self.credential)
     }
@@ -52,5 +53,5 @@ impl Subject<'_> {
 
 /// Returns the owner of the data kept for a client with this credential.
 pub(crate) fn owner(credential: Option<&str>) -> String {
-    format!("{}{}", endmark_store::CLIENT, credential.unwrap_or_default())
+    format!("{}{}", endmark_store::CLIENT_OWNER_PREFIX, credential.unwrap_or_default())
 }

@@ -13,7 +13,7 @@ use crate::work;
 
 /// The stages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum ShutdownStage {
     /// No new work starts.
     Draining = 1,
     /// Work in progress is aborted, if possible with a message to the client.
@@ -36,7 +36,7 @@ pub(crate) struct Interrupted;
 
 impl Stopping {
     /// Enters this stage, and notifies all subscribers.
-    pub(crate) fn reach(&self, stage: Stage) {
+    pub(crate) fn reach(&self, stage: ShutdownStage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
         work::wake_pool();
         self.reached.send_replace(());
@@ -48,18 +48,18 @@ impl Stopping {
     }
 
     /// Whether this stage has been entered.
-    pub(crate) fn has_reached(&self, stage: Stage) -> bool {
+    pub(crate) fn has_reached(&self, stage: ShutdownStage) -> bool {
         self.stage.load(Ordering::Acquire) >= stage as u8
     }
 
-    /// Runs this work. Aborts it if the gateway is interrupted meanwhile.
+    /// Runs this work, and aborts it if the gateway is interrupted.
     pub(crate) async fn unless_interrupted<F>(&self, mut work: Pin<&mut F>) -> Result<F::Output, Interrupted>
     where
         F: Future,
     {
         poll_fn(|context| match work.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(Ok(done)),
-            Poll::Pending if self.has_reached(Stage::Interrupted) => Poll::Ready(Err(Interrupted)),
+            Poll::Pending if self.has_reached(ShutdownStage::Interrupted) => Poll::Ready(Err(Interrupted)),
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -76,12 +76,12 @@ mod tests {
     #[tokio::test]
     async fn an_interrupted_wait_returns_finished_work_only() {
         let stopping = Stopping::default();
-        stopping.reach(Stage::Draining);
-        assert!(!stopping.has_reached(Stage::Interrupted));
-        stopping.reach(Stage::Interrupted);
+        stopping.reach(ShutdownStage::Draining);
+        assert!(!stopping.has_reached(ShutdownStage::Interrupted));
+        stopping.reach(ShutdownStage::Interrupted);
         assert_eq!(stopping.unless_interrupted(pin!(ready(1))).await, Ok(1));
         assert_eq!(stopping.unless_interrupted(pin!(pending::<()>())).await, Err(Interrupted));
-        stopping.reach(Stage::Draining);
-        assert!(stopping.has_reached(Stage::Interrupted), "no stage is left again");
+        stopping.reach(ShutdownStage::Draining);
+        assert!(stopping.has_reached(ShutdownStage::Interrupted), "no stage is left again");
     }
 }

@@ -1,5 +1,5 @@
-//! Maps the ids of responses to the responses that completed them. The client of a stream knows the id at its
-//! beginning. The server has the complete reply under the id of the completing response.
+//! Maps the id of a continued response to the id of the response that completed it. The client of a stream
+//! knows only the first id, but the server keeps the complete reply under the second.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ const MAX_ID_BYTES: usize = 256;
 
 /// A response id with its owner. The id has no meaning for other clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct ResponseOwner {
+struct OwnedResponseId {
     upstream: String,
     /// The hash of the credential in the request, if any.
     credential: Option<String>,
     id: String,
 }
 
-/// The responses that another response completed.
+/// The responses whose complete reply has another id.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
-    known_successors: Mutex<KnownSuccessor>,
+    state: Mutex<SuccessorState>,
 }
 
 #[derive(Debug, Default)]
-struct KnownSuccessor {
-    last: HashMap<ResponseOwner, String>,
+struct SuccessorState {
+    successor_ids: HashMap<OwnedResponseId, String>,
     /// All entries, oldest first.
-    order: VecDeque<ResponseOwner>,
+    order: VecDeque<OwnedResponseId>,
 }
 
 impl Successors {
@@ -38,31 +38,31 @@ impl Successors {
         if id == last || id.len() > MAX_ID_BYTES || last.len() > MAX_ID_BYTES {
             return;
         }
-        let owned = ResponseOwner::new(upstream, credential, id);
+        let owned = OwnedResponseId::new(upstream, credential, id);
         let mut known = self.lock();
-        if known.last.insert(owned.clone(), last.to_owned()).is_none() {
+        if known.successor_ids.insert(owned.clone(), last.to_owned()).is_none() {
             known.order.push_back(owned);
         }
         if known.order.len() > MAX_RESPONSES
             && let Some(oldest) = known.order.pop_front()
         {
-            known.last.remove(&oldest);
+            known.successor_ids.remove(&oldest);
         }
     }
 
     /// Returns the id under which the upstream has the complete response, if it differs.
     pub(crate) fn find(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.lock();
-        known.last.get(&ResponseOwner::new(upstream, credential, id)).cloned()
+        known.successor_ids.get(&OwnedResponseId::new(upstream, credential, id)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, KnownSuccessor> {
+    fn lock(&self) -> MutexGuard<'_, SuccessorState> {
         // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
-        self.known_successors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ResponseOwner {
+impl OwnedResponseId {
     fn new(upstream: &str, credential: Option<&str>, id: &str) -> Self {
         Self { upstream: upstream.to_owned(), credential: credential.map(str::to_owned), id: id.to_owned() }
     }

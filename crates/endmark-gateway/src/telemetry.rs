@@ -1,8 +1,8 @@
 //! Spans of requests and upstream calls, for trace collectors.
 //!
-//! The spans have a separate target, so that they do not appear in logs. Without a collector, each costs one check.
-//! Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain no
-//! conversation text, headers, queries or upstream messages.
+//! The spans have a separate target, so that they do not appear in logs. Without a collector, each span costs
+//! one check. Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans
+//! contain no conversation text, headers, queries or upstream messages.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
@@ -11,14 +11,20 @@ use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::api::Api;
+use crate::api::ApiNames;
 
 /// The target of the spans that are only for traces.
 pub const SPANS: &str = "telemetry";
 
 /// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the client's
 /// trace, if any.
-pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
+pub(crate) fn start_request_span(
+    id: &str,
+    upstream: &str,
+    api: &ApiNames,
+    streamed: bool,
+    client: &HeaderMap,
+) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
         parent: None,
@@ -39,7 +45,7 @@ pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, clien
 }
 
 /// Ends the span of a request.
-pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls: u32) {
+pub(crate) fn end_request_span(span: &Span, outcome: &str, is_failure: bool, calls: u32) {
     span.record("endmark.outcome", outcome);
     span.record("endmark.calls", i64::from(calls));
     if is_failure {
@@ -48,10 +54,10 @@ pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls:
 }
 
 /// Starts the span of an upstream call for a request.
-pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
+pub(crate) fn start_call_span(parent: &Span, api: &ApiNames, started: &CallStarted) -> Span {
     tracing::info_span!(
         target: SPANS,
-        parent: of,
+        parent: parent,
         "call",
         otel.name = format_args!("{} {}", api.operation, started.model),
         otel.kind = "client",
@@ -81,11 +87,11 @@ pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
 }
 
 /// The data of a finished upstream call for traces.
-pub(crate) struct CallOver<'a> {
+pub(crate) struct FinishedCall<'a> {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
     /// The upstream's stop reason of each choice.
-    pub(crate) finish_words: &'a [String],
+    pub(crate) finish_reasons: &'a [String],
     pub(crate) judgement: Option<Judgement>,
     pub(crate) usage: Option<&'a Usage>,
     /// The model named in the response.
@@ -96,7 +102,7 @@ pub(crate) struct CallOver<'a> {
 }
 
 /// Ends the span of a call.
-pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
+pub(crate) fn end_call_span(span: &Span, end: &FinishedCall<'_>) {
     if span.is_disabled() {
         return;
     }
@@ -111,7 +117,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     if let Some(stop) = end.stop {
         span.record("endmark.stop", stop.name());
     }
-    record_finish_reasons(span, end.finish_words);
+    record_finish_reasons(span, end.finish_reasons);
     match end.judgement {
         Some(Judgement::Cut(kind)) => {
             span.record("endmark.verdict", "cut");
@@ -126,13 +132,13 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
         None => {}
     }
     if let Some(usage) = end.usage {
-        span.record("gen_ai.usage.input_tokens", count(usage.prompt));
-        span.record("gen_ai.usage.output_tokens", count(usage.completion));
-        span.record("gen_ai.usage.cache_read.input_tokens", usage.cached.map(count));
-        span.record("gen_ai.usage.cache_creation.input_tokens", usage.cache_writes().map(count));
-        span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.map(count));
+        span.record("gen_ai.usage.input_tokens", to_signed(usage.prompt));
+        span.record("gen_ai.usage.output_tokens", to_signed(usage.completion));
+        span.record("gen_ai.usage.cache_read.input_tokens", usage.cached.map(to_signed));
+        span.record("gen_ai.usage.cache_creation.input_tokens", usage.cache_writes().map(to_signed));
+        span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.map(to_signed));
     }
-    span.record("endmark.first_byte_us", end.first_byte_us.map(count));
+    span.record("endmark.first_byte_us", end.first_byte_us.map(to_signed));
     let refused = end.status.filter(|status| !status.is_success());
     if end.ending != Ending::Clean || refused.is_some() {
         span.record("otel.status_code", "ERROR");
@@ -159,7 +165,7 @@ fn record_finish_reasons(span: &Span, words: &[String]) {
 fn record_finish_reasons(_: &Span, _: &[String]) {}
 
 /// Converts a number for traces, which support only signed integers.
-fn count(number: u64) -> i64 {
+fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -11,17 +11,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::settings::TlsFiles;
 
-/// Why a listener cannot use TLS. Each message contains the file and the next step.
+/// Error of a listener that cannot use TLS. Each message contains the file and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read or is not PEM.
     #[error("the {what} `{}` cannot be read: {why}", path.display())]
     Unreadable {
-        /// Which of the two files is meant.
+        /// The kind of the file: the certificate or the key.
         what: &'static str,
         /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Why the file cannot be used.
         why: String,
     },
     /// The file contains no certificate.
@@ -34,7 +34,7 @@ pub enum TlsError {
         certificate: PathBuf,
         /// The path of the key's file.
         key: PathBuf,
-        /// The reason.
+        /// Why the pair cannot be used.
         why: String,
     },
 }
@@ -43,9 +43,9 @@ pub enum TlsError {
 ///
 /// # Errors
 /// [`TlsError`] if the files cannot be used.
-pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    let certificates = certificates(&files.certificate)?;
-    let pem = read("key", &files.key)?;
+pub(crate) fn new_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+    let certificates = read_certificates(&files.certificate)?;
+    let pem = read_file("key", &files.key)?;
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| TlsError::Unreadable {
         what: "key",
         path: files.key.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     read_regular(path, MAX_WRITTEN_BYTES).map_err(|error| TlsError::Unreadable {
         what,
         path: path.to_owned(),
@@ -81,13 +81,13 @@ fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let unreadable = |error: rustls::pki_types::pem::Error| TlsError::Unreadable {
         what: "certificate",
         path: path.to_owned(),
         why: error.to_string(),
     };
-    let pem = read("certificate", path)?;
+    let pem = read_file("certificate", path)?;
     let sections = CertificateDer::pem_slice_iter(&pem);
     let certificates = sections.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     if certificates.is_empty() {

@@ -17,16 +17,16 @@ use crate::settings::{BaseUrl, Secret, Upstream};
 use crate::upstream::{ClientError, Connector};
 
 /// Maximum events in the queue. Further events are dropped and logged.
-const QUEUE: usize = 256;
+const MAX_QUEUED_EVENTS: usize = 256;
 
-/// The time limit of each try.
-const TRY_TIME: Duration = Duration::from_secs(10);
+/// The time limit of each attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pauses before a failed event is sent again.
 const RETRY_DELAYS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
 /// The header with the HMAC-SHA256 of the body: `sha256=` and hexadecimal digits.
-const SIGNATURE: &str = "x-endmark-signature";
+const SIGNATURE_HEADER: &str = "x-endmark-signature";
 
 /// Sends events as JSON by POST, in order. The caller never waits. A failed event is retried if that may help, and
 /// otherwise dropped and logged.
@@ -46,10 +46,10 @@ const SIGNATURE: &str = "x-endmark-signature";
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Webhook(Arc<Inner>);
+pub struct Webhook(Arc<WebhookState>);
 
-struct Inner {
-    sender: Sender,
+struct WebhookState {
+    sender: EventSender,
     queue: OnceLock<mpsc::Sender<Bytes>>,
     /// The number of events that are queued or being sent.
     pending: watch::Sender<usize>,
@@ -57,16 +57,16 @@ struct Inner {
 
 /// Sends the events for one URL.
 #[derive(Clone)]
-struct Sender {
+struct EventSender {
     client: legacy::Client<Connector, Full<Bytes>>,
     connector: Connector,
     address: Uri,
     secret: Option<Secret>,
     /// The pause before each retry.
-    waits: [Duration; 3],
+    retry_delays: [Duration; 3],
 }
 
-/// Why a webhook cannot be used.
+/// Error of a webhook that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// The URL is invalid. The error does not contain it, because it may contain a secret.
@@ -83,10 +83,14 @@ impl Webhook {
     /// # Errors
     /// [`WebhookError`] if the address cannot be used.
     pub fn new(address: &str, secret: Option<Secret>) -> Result<Self, WebhookError> {
-        Self::with_waits(address, secret, RETRY_DELAYS)
+        Self::with_retry_delays(address, secret, RETRY_DELAYS)
     }
 
-    fn with_waits(address: &str, secret: Option<Secret>, waits: [Duration; 3]) -> Result<Self, WebhookError> {
+    fn with_retry_delays(
+        address: &str,
+        secret: Option<Secret>,
+        waits: [Duration; 3],
+    ) -> Result<Self, WebhookError> {
         let address: Uri = address.parse().map_err(|_| WebhookError::Address("it is no URL"))?;
         let (Some(scheme @ ("http" | "https")), Some(authority)) =
             (address.scheme_str(), address.authority())
@@ -98,25 +102,26 @@ impl Webhook {
             .map_err(|_| WebhookError::Address("its host cannot be used"))?;
         let connector = Connector::new(&Upstream::new("webhook", origin))?;
         let client = legacy::Client::builder(TokioExecutor::new()).build(connector.clone());
-        let sender = Sender { client, connector, address, secret, waits };
-        Ok(Self(Arc::new(Inner { sender, queue: OnceLock::new(), pending: watch::Sender::new(0) })))
+        let sender = EventSender { client, connector, address, secret, retry_delays: waits };
+        Ok(Self(Arc::new(WebhookState { sender, queue: OnceLock::new(), pending: watch::Sender::new(0) })))
     }
 
     /// Queues an event and returns at once. Requires a tokio runtime.
     pub fn send(&self, event: &Value) {
         let queue = self.0.queue.get_or_init(|| {
-            let (queue, events) = mpsc::channel(QUEUE);
+            let (queue, events) = mpsc::channel(MAX_QUEUED_EVENTS);
             tokio::spawn(deliver(self.0.sender.clone(), events, self.0.pending.clone()));
             queue
         });
         self.0.pending.send_modify(|pending| *pending += 1);
         if queue.try_send(event.to_string().into()).is_err() {
             self.0.pending.send_modify(|pending| *pending -= 1);
-            tracing::warn!("an event for the webhook is lost: {QUEUE} of them wait already");
+            tracing::warn!("an event for the webhook is lost: {MAX_QUEUED_EVENTS} of them wait already");
         }
     }
 
-    /// Waits until all queued events were sent or dropped, but at most this long. Returns whether all of them were.
+    /// Waits until all queued events were sent or dropped, but no longer than `within`. Returns `false` if
+    /// some events were still pending.
     pub async fn flush(&self, within: Duration) -> bool {
         let mut pending = self.0.pending.subscribe();
         tokio::time::timeout(within, pending.wait_for(|pending| *pending == 0))
@@ -126,16 +131,16 @@ impl Webhook {
 }
 
 /// Sends events one after another, until the queue is closed.
-async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: watch::Sender<usize>) {
+async fn deliver(sender: EventSender, mut events: mpsc::Receiver<Bytes>, pending: watch::Sender<usize>) {
     while let Some(event) = events.recv().await {
-        let mut waits = sender.waits.into_iter();
+        let mut waits = sender.retry_delays.into_iter();
         while let Err(failed) = sender.attempt(&event).await {
-            let wait = waits.next().filter(|_| failed.may_pass);
+            let wait = waits.next().filter(|_| failed.may_retry);
             let Some(wait) = wait else {
                 tracing::warn!(
                     host = sender.address.host(),
                     why = failed.reason,
-                    "an event for the webhook is given up"
+                    "an event for the webhook is dropped"
                 );
                 break;
             };
@@ -149,12 +154,12 @@ async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: wat
 struct DeliveryFailure {
     reason: String,
     /// Whether a retry may help.
-    may_pass: bool,
+    may_retry: bool,
 }
 
-impl Sender {
+impl EventSender {
     async fn attempt(&self, event: &Bytes) -> Result<(), DeliveryFailure> {
-        let broken = |why: String| DeliveryFailure { reason: why, may_pass: true };
+        let broken = |why: String| DeliveryFailure { reason: why, may_retry: true };
         let mut request = Request::new(Full::new(event.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.clone();
@@ -163,7 +168,7 @@ impl Sender {
         if let Some(secret) = &self.secret
             && let Ok(signature) = signature(secret, event).parse()
         {
-            headers.insert(SIGNATURE, signature);
+            headers.insert(SIGNATURE_HEADER, signature);
         }
         if let Some(authorization) = self.connector.proxy_authorization() {
             headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
@@ -178,11 +183,11 @@ impl Sender {
             }
             let may_pass = status.is_server_error()
                 || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-            Err(DeliveryFailure { reason: format!("it answered {status}"), may_pass })
+            Err(DeliveryFailure { reason: format!("it answered {status}"), may_retry: may_pass })
         };
-        tokio::time::timeout(TRY_TIME, exchange)
+        tokio::time::timeout(ATTEMPT_TIMEOUT, exchange)
             .await
-            .unwrap_or_else(|_| Err(broken(format!("no answer within {TRY_TIME:?}"))))
+            .unwrap_or_else(|_| Err(broken(format!("no answer within {ATTEMPT_TIMEOUT:?}"))))
     }
 }
 
@@ -224,16 +229,17 @@ mod tests {
         let receiver = Upstream::start(script).await;
         let address = format!("http://{}/hook?token=t", receiver.address());
         let webhook =
-            Webhook::with_waits(&address, Some(Secret::new("s".to_owned())), [Duration::ZERO; 3]).unwrap();
+            Webhook::with_retry_delays(&address, Some(Secret::new("s".to_owned())), [Duration::ZERO; 3])
+                .unwrap();
         for number in 1..=3 {
             webhook.send(&serde_json::json!({"number": number}));
         }
         assert!(webhook.flush(Duration::from_mins(1)).await);
-        let came = receiver.requests();
-        let numbers: Vec<Value> = came.iter().map(|request| request.json()["number"].clone()).collect();
+        let requests = receiver.requests();
+        let numbers: Vec<Value> = requests.iter().map(|request| request.json()["number"].clone()).collect();
         assert_eq!(numbers, [1, 1, 2, 3], "again after a 503, and not after a 400");
-        assert!(came.iter().all(|request| request.path == "/hook?token=t"));
-        let signed = signature(&Secret::new("s".to_owned()), &came[0].body);
-        assert_eq!(came[0].header(SIGNATURE), Some(signed.as_str()));
+        assert!(requests.iter().all(|request| request.path == "/hook?token=t"));
+        let signed = signature(&Secret::new("s".to_owned()), &requests[0].body);
+        assert_eq!(requests[0].header(SIGNATURE_HEADER), Some(signed.as_str()));
     }
 }

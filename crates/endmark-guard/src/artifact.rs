@@ -5,7 +5,7 @@ mod front_matter;
 mod headings;
 mod kind;
 mod outline;
-mod place;
+mod position;
 mod sentence;
 mod source;
 
@@ -14,49 +14,54 @@ use std::ops::Range;
 pub(crate) use comment::{Comment, find_comment};
 pub(crate) use front_matter::{Language, front_matter};
 pub(crate) use headings::{Heading, normalise_title};
-pub use kind::Kind;
+pub use kind::ArtifactKind;
 pub(crate) use outline::{Block, BlockKind, Outline};
-pub(crate) use place::Places;
+pub(crate) use position::PositionFinder;
 pub(crate) use sentence::{is_quoted, parts_around, sentence_at};
 
-/// A parsed text that is to be checked.
+/// A parsed text that the guard checks.
 ///
 /// ```
-/// use endmark_guard::{Artifact, Kind};
+/// use endmark_guard::{Artifact, ArtifactKind};
 ///
-/// assert_eq!(Artifact::read("# Report\n\nAll is well.\n").kind(), Kind::Markdown);
-/// assert_eq!(Artifact::read("fn main() {\n    run();\n}\n").kind(), Kind::Code);
+/// assert_eq!(Artifact::read("# Report\n\nAll is well.\n").kind(), ArtifactKind::Markdown);
+/// assert_eq!(Artifact::read("fn main() {\n    run();\n}\n").kind(), ArtifactKind::Code);
 /// ```
 #[derive(Debug)]
 pub struct Artifact<'t> {
     text: &'t str,
-    kind: Kind,
+    kind: ArtifactKind,
     /// The offset of the body, after a byte order mark and front matter.
     body: usize,
     outline: Outline,
 }
 
 impl<'t> Artifact<'t> {
-    /// Parses a text whose file name is unknown.
+    /// Parses a text without a file name. The content determines its kind.
     pub fn read(text: &'t str) -> Self {
         let body = body_start(text);
-        let kind = if body > mark_length(text) { Kind::Markdown } else { Kind::from_text(&text[body..]) };
+        let kind = if body > byte_order_mark_length(text) {
+            ArtifactKind::Markdown
+        } else {
+            ArtifactKind::from_text(&text[body..])
+        };
         Self::from_parts(text, kind, body)
     }
 
-    /// Parses the text of a file. The extension determines its kind, or the content if the extension is unknown.
+    /// Parses the text of a file. The extension determines its kind, or the content does if the extension is
+    /// unknown.
     pub fn read_file(text: &'t str, name: &str) -> Self {
-        match Kind::from_name(name) {
+        match ArtifactKind::from_name(name) {
             None => Self::read(text),
-            Some(Kind::Markdown) => Self::from_parts(text, Kind::Markdown, body_start(text)),
-            Some(kind) => Self::from_parts(text, kind, mark_length(text)),
+            Some(ArtifactKind::Markdown) => Self::from_parts(text, ArtifactKind::Markdown, body_start(text)),
+            Some(kind) => Self::from_parts(text, kind, byte_order_mark_length(text)),
         }
     }
 
-    fn from_parts(text: &'t str, kind: Kind, body: usize) -> Self {
+    fn from_parts(text: &'t str, kind: ArtifactKind, body: usize) -> Self {
         let outline = match kind {
-            Kind::Markdown => outline::parse_markdown(text, body),
-            Kind::Code | Kind::Json => source::outline(text, body),
+            ArtifactKind::Markdown => outline::parse_markdown(text, body),
+            ArtifactKind::Code | ArtifactKind::Json => source::outline(text, body),
         };
         Self { text, kind, body, outline }
     }
@@ -67,7 +72,7 @@ impl<'t> Artifact<'t> {
     }
 
     /// Returns the kind of the text.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ArtifactKind {
         self.kind
     }
 
@@ -85,19 +90,19 @@ impl<'t> Artifact<'t> {
         &self.outline
     }
 
-    /// Returns the empty range after the last character that is not white space.
+    /// Returns an empty range after the last character that is not white space.
     pub(crate) fn end(&self) -> Range<usize> {
         let end = self.text.trim_end().len();
         end..end
     }
 }
 
-/// Returns the offset of the body of a prose text.
+/// Returns the offset at which the body of prose begins, after a byte order mark and front matter.
 fn body_start(text: &str) -> usize {
-    front_matter(text).map_or_else(|| mark_length(text), |front| front.body)
+    front_matter(text).map_or_else(|| byte_order_mark_length(text), |front| front.body)
 }
 
 /// Returns the length of the byte order mark, or 0.
-fn mark_length(text: &str) -> usize {
+fn byte_order_mark_length(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::artifact::{Artifact, Places};
+use crate::artifact::{Artifact, PositionFinder};
 
-/// The maximum number of findings in a report. With more, the first ones already show the problem.
-const MAX_LISTED: usize = 1_000;
+/// The maximum number of findings in a report. The first ones already show the problem.
+const MAX_LISTED_FINDINGS: usize = 1_000;
 
-/// A check, by name.
+/// A check of the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -35,13 +35,13 @@ pub enum Check {
     MidSentence,
     /// A code or data file stops inside an open bracket, string or comment.
     OpenCode,
-    /// A placeholder instead of content.
+    /// The artifact contains a placeholder instead of content.
     Placeholder,
     /// The author defers the rest to a later time or another person.
     Handoff,
-    /// Code was left out.
+    /// A comment replaces code.
     Omission,
-    /// A phrase that the criteria forbid.
+    /// The artifact contains a phrase that the criteria forbid.
     ForbiddenPhrase,
 }
 
@@ -104,7 +104,7 @@ impl Check {
         }
     }
 
-    /// Whether it indicates that the text was cut off, not that its author stopped early.
+    /// Returns whether the check indicates that the text was cut off, not that its author stopped early.
     pub fn is_cut(self) -> bool {
         matches!(self, Self::OpenFence | Self::OpenTable | Self::MidSentence | Self::OpenCode)
     }
@@ -120,7 +120,8 @@ pub struct Finding {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// The first line at that place, at most 160 characters. Empty if the problem is that nothing is there.
+    /// The first line of the affected text, at most 160 characters. Empty if the finding is that content is
+    /// missing.
     pub text: String,
     /// The reason for the finding.
     pub why: String,
@@ -152,7 +153,7 @@ impl Verdict {
     }
 }
 
-/// The guard's report on an artifact, which is whole if there are no findings.
+/// The guard's report on an artifact. The artifact is whole if there are no findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Assessment {
@@ -182,14 +183,14 @@ impl Assessment {
     pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<UnplacedFinding>) -> Self {
         found.sort_by_key(|found| (found.range.start, found.check, found.range.end));
         let worst = found.iter().map(|found| check_verdict(found.check)).max();
-        let unlisted = found.len().saturating_sub(MAX_LISTED);
+        let unlisted = found.len().saturating_sub(MAX_LISTED_FINDINGS);
         if unlisted > 0 {
-            // Findings of a cut are at the end of the text, and matter more than all before.
+            // Findings of a cut are at the end of the text. They come first, because they matter most.
             found.sort_by_key(|found| !found.check.is_cut());
-            found.truncate(MAX_LISTED);
+            found.truncate(MAX_LISTED_FINDINGS);
             found.sort_by_key(|found| found.range.start);
         }
-        let mut places = Places::new(artifact.text());
+        let mut places = PositionFinder::new(artifact.text());
         let findings: Vec<Finding> = found
             .into_iter()
             .map(|UnplacedFinding { check, range, why, fix }| {
@@ -206,7 +207,7 @@ impl Assessment {
         self.verdict
     }
 
-    /// Returns the findings in the order of the text, at most 1,000.
+    /// Returns at most 1,000 findings, in the order of the text.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -216,7 +217,7 @@ impl Assessment {
         self.unlisted
     }
 
-    /// Returns the total number of findings.
+    /// Returns the number of all findings, including those that are not listed.
     pub fn count(&self) -> usize {
         self.findings.len() + self.unlisted
     }
@@ -226,7 +227,7 @@ fn check_verdict(check: Check) -> Verdict {
     if check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp }
 }
 
-/// A finding before its line and column are known.
+/// A finding whose line and column are not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnplacedFinding {
     pub(crate) check: Check,
@@ -257,7 +258,7 @@ mod tests {
         let report = Guard::new(criteria).judge(&Artifact::read(&text));
         assert_eq!((report.findings().len(), report.count(), report.unlisted_count()), (1_000, 5_001, 4_001));
         assert_eq!(report.verdict(), Verdict::Truncated);
-        // All on one line, with columns in characters. The finding at the end is included.
+        // All findings are on one line, and columns count characters. The finding at the end is included.
         assert_eq!((report.findings()[998].line, report.findings()[998].column), (3, 998 * 20 + 9));
         assert_eq!(report.findings()[999].check.name(), "open_fence");
     }

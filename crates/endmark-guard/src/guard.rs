@@ -4,9 +4,9 @@ use crate::artifact::Artifact;
 use crate::checks;
 use crate::criteria::{Criteria, Template};
 use crate::finding::Assessment;
-use crate::phrases::Bank;
+use crate::phrases::PhraseSet;
 
-/// Checks artifacts against the same criteria, one after another (CG-2).
+/// Checks any number of artifacts against the same criteria (CG-2).
 ///
 /// ```
 /// use endmark_guard::{Artifact, Criteria, Guard, Verdict};
@@ -15,26 +15,26 @@ use crate::phrases::Bank;
 /// let guard = Guard::new(criteria);
 /// let report = guard.judge(&Artifact::read("# Plan\n\nWe ship on Friday.\n\n## Risks\n\nTBD\n"));
 /// assert_eq!(report.verdict(), Verdict::WrappedUp);
-/// // The section has nothing but a placeholder.
-/// let places: Vec<_> = report.findings().iter().map(|finding| (finding.line, finding.text.as_str())).collect();
-/// assert_eq!(places, [(7, "TBD")]);
+/// // The section contains only a placeholder.
+/// let positions: Vec<_> = report.findings().iter().map(|finding| (finding.line, finding.text.as_str())).collect();
+/// assert_eq!(positions, [(7, "TBD")]);
 /// ```
 #[derive(Debug)]
 pub struct Guard {
     criteria: Criteria,
-    forbidden: Bank,
-    /// The body of the template. An artifact that equals it is untouched.
+    forbidden_phrases: PhraseSet,
+    /// The body of the template. An artifact with the same text is reported as untouched.
     skeleton: Option<String>,
 }
 
 impl Guard {
     /// Creates a guard with these criteria.
     pub fn new(criteria: Criteria) -> Self {
-        let forbidden = Bank::forbidden(criteria.forbidden_phrases.iter().map(String::as_str));
-        Self { criteria, forbidden, skeleton: None }
+        let forbidden = PhraseSet::forbidden(criteria.forbidden_phrases.iter().map(String::as_str));
+        Self { criteria, forbidden_phrases: forbidden, skeleton: None }
     }
 
-    /// Creates a guard with the criteria of a template. An artifact that equals the template is a finding.
+    /// Creates a guard with the criteria of a template. It reports an artifact that equals the template.
     pub fn from_template(template: Template) -> Self {
         Self { skeleton: template.body, ..Self::new(template.criteria) }
     }
@@ -56,7 +56,7 @@ impl Guard {
             return Assessment::new(artifact, vec![found]);
         }
         let mut found =
-            checks::phrases::check(artifact, &self.forbidden, self.criteria.handoffs_are_forbidden);
+            checks::phrases::check(artifact, &self.forbidden_phrases, self.criteria.handoffs_are_forbidden);
         found.extend(checks::min_lines::check(artifact, self.criteria.min_lines));
         found.extend(checks::sections::check(artifact, &self.criteria.required_sections, &found));
         found.extend(checks::open_fence::check(artifact));

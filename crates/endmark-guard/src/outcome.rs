@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The run is known, but nothing was started yet.
+    /// The run was created, and its agent was not started yet.
     Queued,
     /// The agent is running.
     Running,
-    /// The agent is to be started again.
+    /// The agent will be started again.
     RetryQueued,
     /// The artifact is finished.
     Succeeded,
@@ -38,12 +38,12 @@ impl State {
         }
     }
 
-    /// Returns the state with this name.
+    /// Returns the state with this name, or `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether no other state follows.
+    /// Returns whether the run has ended in this state.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Released | Self::Failed)
     }
@@ -56,7 +56,7 @@ impl State {
 pub enum Reason {
     /// The artifact does not meet its criteria.
     ContextGuardFail,
-    /// The context is full or at risk, or no attempt is left.
+    /// The context is full or at risk, or the last attempt was used.
     ContextExhaustion,
     /// A limit on time, money or turns was reached.
     Budget,
@@ -103,7 +103,7 @@ impl Reason {
         }
     }
 
-    /// Returns the reason with this name.
+    /// Returns the reason with this name, or `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
@@ -118,15 +118,15 @@ pub enum AttemptVerdict {
     Whole,
     /// It was cut off.
     Truncated,
-    /// It stopped although its own list has open points.
+    /// It stopped although its own to-do list has open points.
     WrappedUp,
     /// Its context is full.
     ContextExhausted,
     /// It reached its own limit on turns or money.
     Budget,
-    /// It was stopped because it was silent for too long.
+    /// It was stopped after too long a silence.
     Stuck,
-    /// It was stopped because it took longer than an attempt may.
+    /// It was stopped because it exceeded the time limit of an attempt.
     TimedOut,
     /// Its process or its stream ended unexpectedly.
     Crashed,
@@ -166,7 +166,7 @@ impl AttemptVerdict {
 
 /// The facts about a finished attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct AttemptFacts {
     /// Whether the artifact meets its criteria.
     pub checks_pass: bool,
     /// How the attempt itself ended.
@@ -174,10 +174,10 @@ pub struct Facts {
     /// Whether a call used more of the model's context than the threshold allows.
     pub is_at_risk: bool,
     /// The number of further attempts allowed.
-    pub tries_left: u32,
+    pub attempts_left: u32,
     /// Whether the last two attempts changed neither the artifact nor its findings.
     pub is_without_progress: bool,
-    /// The run's own limits.
+    /// The state of the run's own limits on time and money.
     pub ceiling: Ceiling,
 }
 
@@ -205,51 +205,52 @@ pub enum Decision {
     Fail(Reason),
 }
 
-/// Decides first by the artifact, then by how the attempt ended (CG-3).
+/// Decides what follows an attempt, first by the artifact and then by how the attempt ended (CG-3).
 ///
 /// ```
-/// use endmark_guard::{AttemptVerdict, Ceiling, Decision, Facts, Reason, decide};
+/// use endmark_guard::{AttemptFacts, AttemptVerdict, Ceiling, Decision, Reason, decide};
 ///
-/// let facts = Facts {
+/// let facts = AttemptFacts {
 ///     checks_pass: false,
 ///     verdict: AttemptVerdict::Whole,
 ///     is_at_risk: false,
-///     tries_left: 1,
+///     attempts_left: 1,
 ///     is_without_progress: false,
 ///     ceiling: Ceiling::Below,
 /// };
 /// assert_eq!(decide(facts), Decision::Retry(Reason::ContextGuardFail));
-/// assert_eq!(decide(Facts { is_at_risk: true, ..facts }), Decision::Release(Reason::ContextExhaustion));
+/// assert_eq!(decide(AttemptFacts { is_at_risk: true, ..facts }), Decision::Release(Reason::ContextExhaustion));
 /// ```
-pub fn decide(facts: Facts) -> Decision {
-    // A bypassed gateway neither counts the cost nor enforces the limits, so no artifact can make up for it.
+pub fn decide(facts: AttemptFacts) -> Decision {
+    // If the agent bypasses the gateway, its cost is not counted and its limits are not enforced. A finished
+    // artifact does not make up for that.
     if facts.verdict == AttemptVerdict::Bypassed {
         return Decision::Fail(Reason::GatewayBypassed);
     }
     if !facts.checks_pass {
-        return decide_unmet(facts);
+        return decide_unfinished(facts);
     }
-    // A limit of the run does not concern the work: an artifact that passes was finished in time.
+    // A limit of the run does not affect finished work: an artifact that passes was finished in time.
     if facts.ceiling == Ceiling::Stopped {
         return Decision::Succeed;
     }
     match facts.verdict {
         AttemptVerdict::Whole => Decision::Succeed,
-        AttemptVerdict::Truncated | AttemptVerdict::WrappedUp => decide_unmet(facts),
+        AttemptVerdict::Truncated | AttemptVerdict::WrappedUp => decide_unfinished(facts),
         AttemptVerdict::ContextExhausted => Decision::Release(Reason::ContextExhaustion),
         AttemptVerdict::Budget => Decision::Release(Reason::Budget),
-        AttemptVerdict::Stuck => decide_retry(facts, Reason::Stalled),
-        AttemptVerdict::TimedOut => decide_retry(facts, Reason::AttemptTime),
-        AttemptVerdict::Crashed => decide_retry(facts, Reason::AgentCrash),
+        AttemptVerdict::Stuck => decide_after_failure(facts, Reason::Stalled),
+        AttemptVerdict::TimedOut => decide_after_failure(facts, Reason::AttemptTime),
+        AttemptVerdict::Crashed => decide_after_failure(facts, Reason::AgentCrash),
         AttemptVerdict::Bypassed => Decision::Fail(Reason::GatewayBypassed),
     }
 }
 
-/// Decides what follows if the work is not done.
-fn decide_unmet(facts: Facts) -> Decision {
-    // An agent that reports a full context exceeds any threshold.
+/// Decides what follows an attempt that left the artifact unfinished.
+fn decide_unfinished(facts: AttemptFacts) -> Decision {
+    // An agent that reports a full context has exceeded any threshold.
     let is_full = facts.is_at_risk || facts.verdict == AttemptVerdict::ContextExhausted;
-    if is_full || facts.tries_left == 0 {
+    if is_full || facts.attempts_left == 0 {
         Decision::Release(Reason::ContextExhaustion)
     } else if facts.ceiling != Ceiling::Below {
         Decision::Release(Reason::Budget)
@@ -260,9 +261,9 @@ fn decide_unmet(facts: Facts) -> Decision {
     }
 }
 
-/// Decides what follows if the agent failed.
-fn decide_retry(facts: Facts, reason: Reason) -> Decision {
-    if facts.tries_left == 0 {
+/// Decides what follows an attempt in which the agent failed.
+fn decide_after_failure(facts: AttemptFacts, reason: Reason) -> Decision {
+    if facts.attempts_left == 0 {
         Decision::Fail(reason)
     } else if facts.ceiling != Ceiling::Below {
         Decision::Release(Reason::Budget)
@@ -275,11 +276,11 @@ fn decide_retry(facts: Facts, reason: Reason) -> Decision {
 mod tests {
     use super::*;
 
-    const PASSING_FACTS: Facts = Facts {
+    const PASSING_FACTS: AttemptFacts = AttemptFacts {
         checks_pass: true,
         verdict: AttemptVerdict::Whole,
         is_at_risk: false,
-        tries_left: 1,
+        attempts_left: 1,
         is_without_progress: false,
         ceiling: Ceiling::Below,
     };
@@ -290,14 +291,14 @@ mod tests {
             Budget, Bypassed, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
         };
         use Decision::{Fail, Release, Retry, Succeed};
-        let with = |verdict| Facts { verdict, ..PASSING_FACTS };
-        let last = |facts: Facts| Facts { tries_left: 0, ..facts };
-        let lacking = |verdict| Facts { checks_pass: false, verdict, ..PASSING_FACTS };
+        let with = |verdict| AttemptFacts { verdict, ..PASSING_FACTS };
+        let last = |facts: AttemptFacts| AttemptFacts { attempts_left: 0, ..facts };
+        let lacking = |verdict| AttemptFacts { checks_pass: false, verdict, ..PASSING_FACTS };
         for (facts, expected) in [
             (with(Whole), Succeed),
             (last(with(Whole)), Succeed),
             // The threshold alone is only a warning.
-            (Facts { is_at_risk: true, ..PASSING_FACTS }, Succeed),
+            (AttemptFacts { is_at_risk: true, ..PASSING_FACTS }, Succeed),
             (with(Truncated), Retry(Reason::ContextGuardFail)),
             (last(with(WrappedUp)), Release(Reason::ContextExhaustion)),
             (with(ContextExhausted), Release(Reason::ContextExhaustion)),
@@ -312,14 +313,17 @@ mod tests {
             (lacking(Bypassed), Fail(Reason::GatewayBypassed)),
             (lacking(Whole), Retry(Reason::ContextGuardFail)),
             (last(lacking(Whole)), Release(Reason::ContextExhaustion)),
-            (Facts { is_at_risk: true, ..lacking(Whole) }, Release(Reason::ContextExhaustion)),
+            (AttemptFacts { is_at_risk: true, ..lacking(Whole) }, Release(Reason::ContextExhaustion)),
             (lacking(ContextExhausted), Release(Reason::ContextExhaustion)),
             (lacking(Crashed), Retry(Reason::ContextGuardFail)),
-            (Facts { is_without_progress: true, ..lacking(Whole) }, Fail(Reason::Stalled)),
-            (last(Facts { is_without_progress: true, ..lacking(Whole) }), Release(Reason::ContextExhaustion)),
-            (Facts { ceiling: Ceiling::Reached, ..lacking(Whole) }, Release(Reason::Budget)),
-            (Facts { ceiling: Ceiling::Reached, ..with(Crashed) }, Release(Reason::Budget)),
-            (Facts { ceiling: Ceiling::Stopped, ..with(Stuck) }, Succeed),
+            (AttemptFacts { is_without_progress: true, ..lacking(Whole) }, Fail(Reason::Stalled)),
+            (
+                last(AttemptFacts { is_without_progress: true, ..lacking(Whole) }),
+                Release(Reason::ContextExhaustion),
+            ),
+            (AttemptFacts { ceiling: Ceiling::Reached, ..lacking(Whole) }, Release(Reason::Budget)),
+            (AttemptFacts { ceiling: Ceiling::Reached, ..with(Crashed) }, Release(Reason::Budget)),
+            (AttemptFacts { ceiling: Ceiling::Stopped, ..with(Stuck) }, Succeed),
         ] {
             assert_eq!(decide(facts), expected, "{facts:?}");
         }

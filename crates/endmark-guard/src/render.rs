@@ -20,7 +20,7 @@ pub struct AssessedArtifact<'r> {
 }
 
 /// Escapes text for XML. Characters that XML cannot contain are replaced or removed.
-fn xml(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

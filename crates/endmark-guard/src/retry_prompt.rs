@@ -1,4 +1,4 @@
-//! The prompt for a retry: what the artifact contains and lacks, what was done, and what is left. (CG-5)
+//! The prompt for a retry: what the artifact contains and lacks, what the agent did, and what remains. (CG-5)
 
 use std::fmt::Write as _;
 
@@ -6,21 +6,22 @@ use crate::artifact::Artifact;
 use crate::finding::{Assessment, Finding};
 use crate::outcome::AttemptVerdict;
 
-/// The maximum number of findings to list. The others are counted.
+/// The maximum number of listed findings. The prompt states how many more there are.
 const MAX_FINDINGS: usize = 40;
-/// The maximum number of headings to list. The others are counted.
+/// The maximum number of listed headings. The prompt states how many more there are.
 const MAX_HEADINGS: usize = 40;
 /// The maximum length of a title, in characters.
-const TITLE_CHARACTERS: usize = 80;
+const MAX_TITLE_CHARACTERS: usize = 80;
 /// The maximum length of the agent's last message, in characters. Its beginning states what the agent did.
-const MESSAGE_CHARACTERS: usize = 600;
+const MAX_MESSAGE_CHARACTERS: usize = 600;
 /// The maximum number of evidence lines.
-const MAX_EVIDENCE: usize = 8;
+const MAX_EVIDENCE_LINES: usize = 8;
 
-/// The parameters of a retry prompt. The prompt quotes single lines of the artifact, and never repeats it.
+/// The parameters of a retry prompt. The prompt quotes single lines of the artifact and never repeats all of
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPrompt<'a> {
-    /// The path of the artifact as the agent knows it.
+    /// The path of the artifact for the agent.
     pub path: &'a str,
     /// The artifact, if it exists.
     pub artifact: Option<&'a Artifact<'a>>,
@@ -28,7 +29,7 @@ pub struct RetryPrompt<'a> {
     pub report: &'a Assessment,
     /// The number of the last attempt, from 1, and the maximum number of attempts.
     pub attempt: (u32, u32),
-    /// How that attempt ended.
+    /// How the last attempt ended.
     pub verdict: AttemptVerdict,
     /// The evidence for that verdict.
     pub evidence: &'a [String],
@@ -39,7 +40,7 @@ pub struct RetryPrompt<'a> {
 }
 
 impl RetryPrompt<'_> {
-    /// Returns the prompt.
+    /// Returns the text of the prompt.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if let Some(task) = self.task {
@@ -74,7 +75,7 @@ impl RetryPrompt<'_> {
         let _ = writeln!(text, "\nWhat it has: {lines} lines that are not blank.");
         let headings = artifact.outline().headings();
         for heading in headings.iter().take(MAX_HEADINGS) {
-            let _ = writeln!(text, "- section: {}", clip(heading.title.trim(), TITLE_CHARACTERS));
+            let _ = writeln!(text, "- section: {}", clip(heading.title.trim(), MAX_TITLE_CHARACTERS));
         }
         if headings.len() > MAX_HEADINGS {
             let _ = writeln!(text, "- and {} further sections", headings.len() - MAX_HEADINGS);
@@ -113,13 +114,13 @@ impl RetryPrompt<'_> {
             AttemptVerdict::Bypassed => "its calls did not go through the gateway of its run",
         };
         let _ = writeln!(text, "\nWhat was done: in the last attempt {ended}.");
-        for evidence in self.evidence.iter().take(MAX_EVIDENCE) {
+        for evidence in self.evidence.iter().take(MAX_EVIDENCE_LINES) {
             let _ = writeln!(text, "- {evidence}");
         }
         let message = self.last_message.trim();
         if !message.is_empty() {
             let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-            let _ = writeln!(text, "- the last message was: {}", clip(&one_line, MESSAGE_CHARACTERS));
+            let _ = writeln!(text, "- the last message was: {}", clip(&one_line, MAX_MESSAGE_CHARACTERS));
         }
     }
 }
@@ -134,7 +135,7 @@ fn finding_line(finding: &Finding) -> String {
     format!("{}:{place} {}. {}", finding.check.name(), finding.why, finding.fix)
 }
 
-/// Shortens a text.
+/// Shortens a text to this number of characters.
 fn clip(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

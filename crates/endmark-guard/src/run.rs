@@ -1,11 +1,11 @@
-//! State machine of a supervised run: it takes events and returns the next step. (CG-3, CG-4)
+//! The state machine of a supervised run. It processes events and returns the next step. (CG-3, CG-4)
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use crate::outcome::{AttemptVerdict, Ceiling, Decision, Facts, Reason, State, decide};
-use crate::usage::{Risk, TokenUsage, Usage, risk};
+use crate::outcome::{AttemptFacts, AttemptVerdict, Ceiling, Decision, Reason, State, decide};
+use crate::usage::{AgentUsage, ContextRisk, TokenUsage, risk};
 
-/// The limits of a run. None of them can be 0, which means "no limit" elsewhere.
+/// The limits of a run. No limit can be 0, because 0 means "no limit" elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     /// The maximum number of attempts.
@@ -16,12 +16,12 @@ pub struct RunLimits {
     pub nanodollars: Option<NonZeroU64>,
 }
 
-/// The rule for when a run's context is at risk.
+/// Decides when a run's context is at risk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RiskRule {
-    /// The share of the context (CG-1).
+    /// The share of the model's context from which a run is at risk (CG-1).
     pub threshold: f64,
-    /// The model's limit, if a source other than the agent states it.
+    /// The model's context limit, if a source other than the agent states it.
     pub limit_tokens: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub struct EarlierProgress {
     pub finished_attempts: u32,
     /// The usage of all attempts, including the interrupted one.
     pub usage: TokenUsage,
-    /// Their cost in billionths of a US dollar, if the agent reports it.
+    /// The cost of all attempts in billionths of a US dollar, if the agent reports it.
     pub nanodollars: Option<u64>,
     /// The elapsed time of the run, in seconds.
     pub seconds: u64,
@@ -43,15 +43,15 @@ pub struct EarlierProgress {
 pub struct AttemptResult {
     /// Whether the artifact meets its criteria.
     pub checks_pass: bool,
-    /// Fingerprint of the artifact and its findings. It is equal if nothing changed.
+    /// Fingerprint of the artifact and its findings. Equal fingerprints mean that nothing changed.
     pub fingerprint: String,
     /// How the attempt ended.
     pub verdict: AttemptVerdict,
     /// The usage of the attempt.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// The elapsed time of the run with all its attempts.
     pub run_seconds: u64,
-    /// Whether it was stopped at a limit of the run.
+    /// Whether the attempt was stopped at a limit of the run.
     pub was_stopped_at_ceiling: bool,
 }
 
@@ -61,7 +61,7 @@ pub enum RunEvent {
     /// The agent was started.
     Started,
     /// The usage of the current attempt, and the elapsed time of the run.
-    Used(Usage, u64),
+    Used(AgentUsage, u64),
     /// The attempt has ended.
     Ended(AttemptResult),
     /// The agent cannot be started.
@@ -70,14 +70,14 @@ pub enum RunEvent {
     Interrupted,
 }
 
-/// A notice to report, under the names of CG-4.
+/// A notice about a run. CG-4 defines the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// An attempt started.
     Started,
-    /// A call exceeded the context threshold, or only the sum of all calls is known and exceeds it.
+    /// A call exceeded the context threshold. Or only the sum of all calls is known and exceeds it.
     ContextRisk {
-        /// Whether only the sum is known.
+        /// Whether only the sum of all calls is known.
         is_sum: bool,
     },
     /// Another attempt will follow.
@@ -93,7 +93,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the name of the event.
+    /// Returns the name of the notice, as CG-4 defines it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Started => "agent_run.started",
@@ -110,24 +110,25 @@ impl Notice {
 /// The next step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStep {
-    /// Start the agent. The number is that of the attempt, from 1.
+    /// Start the agent. The number of the attempt counts from 1.
     Start(u32),
     /// Wait for the agent.
     Wait,
-    /// Stop the agent: a limit of the run is reached. Its artifact is still checked.
+    /// Stop the agent, because a limit of the run is reached. Its artifact is still checked.
     Stop,
-    /// Nothing is left to do.
+    /// The run has ended.
     Done,
 }
 
-/// The maximum number of consecutive attempts without any change.
-const MAX_WITHOUT_PROGRESS: u32 = 2;
+/// The number of consecutive attempts without any change after which a run ends.
+const MAX_ATTEMPTS_WITHOUT_PROGRESS: u32 = 2;
 
 /// One run, from `queued` to a final state.
 ///
 /// ```
 /// use std::num::{NonZeroU32, NonZeroU64};
-/// use endmark_guard::{AttemptVerdict, AttemptResult, Notice, Reason, RiskRule, Run, RunEvent, RunLimits, RunStep, State, Usage};
+/// use endmark_guard::{AgentUsage, AttemptResult, AttemptVerdict, Notice, Reason, RiskRule};
+/// use endmark_guard::{Run, RunEvent, RunLimits, RunStep, State};
 ///
 /// let limits = RunLimits { attempts: NonZeroU32::new(2).unwrap(), seconds: NonZeroU64::new(600).unwrap(), nanodollars: None };
 /// let mut run = Run::new(limits, RiskRule { threshold: 0.85, limit_tokens: None });
@@ -135,7 +136,7 @@ const MAX_WITHOUT_PROGRESS: u32 = 2;
 ///     checks_pass: false,
 ///     fingerprint: "stub".to_owned(),
 ///     verdict: AttemptVerdict::Whole,
-///     usage: Usage::default(),
+///     usage: AgentUsage::default(),
 ///     run_seconds: 20,
 ///     was_stopped_at_ceiling: false,
 /// };
@@ -150,7 +151,7 @@ const MAX_WITHOUT_PROGRESS: u32 = 2;
 #[derive(Debug, Clone)]
 pub struct Run {
     limits: RunLimits,
-    rule: RiskRule,
+    risk_rule: RiskRule,
     table_limit_tokens: Option<u64>,
     state: State,
     reason: Option<Reason>,
@@ -159,13 +160,13 @@ pub struct Run {
     spent_tokens: TokenUsage,
     spent_nanodollars: Option<u64>,
     /// The usage of the current or last attempt.
-    usage: Usage,
-    /// The risk of that attempt, and whether it was reported.
-    risk: Risk,
+    usage: AgentUsage,
+    /// The context risk of that attempt.
+    risk: ContextRisk,
     is_risk_reported: bool,
     seconds: u64,
     last_fingerprint: Option<String>,
-    without_progress: u32,
+    attempts_without_progress: u32,
 }
 
 impl Run {
@@ -173,24 +174,24 @@ impl Run {
     pub fn new(limits: RunLimits, rule: RiskRule) -> Self {
         Self {
             limits,
-            rule,
+            risk_rule: rule,
             table_limit_tokens: None,
             state: State::Queued,
             reason: None,
             attempt: 0,
             spent_tokens: TokenUsage::default(),
             spent_nanodollars: None,
-            usage: Usage::default(),
-            risk: Risk::Unknown,
+            usage: AgentUsage::default(),
+            risk: ContextRisk::Unknown,
             is_risk_reported: false,
             seconds: 0,
             last_fingerprint: None,
-            without_progress: 0,
+            attempts_without_progress: 0,
         }
     }
 
-    /// Resumes a run whose supervisor was killed. The interrupted attempt was not the agent's fault. Its usage and
-    /// time count, but it does not count as an attempt.
+    /// Resumes a run whose supervisor was killed. The usage and the time of the interrupted attempt count. It
+    /// does not count as an attempt, because the agent did not cause the interruption.
     pub fn resume(limits: RunLimits, rule: RiskRule, before: EarlierProgress) -> Self {
         Self {
             attempt: before.finished_attempts,
@@ -206,12 +207,12 @@ impl Run {
         self.state
     }
 
-    /// Returns the reason for the state, if there is one.
+    /// Returns the reason for the state, if it has one.
     pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// Returns the number of the current or last attempt, from 1; 0 before the first.
+    /// Returns the number of the current or last attempt, from 1. Returns 0 before the first attempt.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -226,7 +227,7 @@ impl Run {
         if self.state == State::Running { self.spent_tokens.plus(self.usage.run) } else { self.spent_tokens }
     }
 
-    /// Returns their cost in billionths of a US dollar, if the agent reports it.
+    /// Returns the cost of all attempts in billionths of a US dollar, if the agent reports it.
     pub fn nanodollars(&self) -> Option<u64> {
         let running = self.usage.cost_nanodollars.filter(|_| self.state == State::Running);
         match (self.spent_nanodollars, running) {
@@ -236,23 +237,23 @@ impl Run {
     }
 
     /// Returns the usage of the current or last attempt.
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &AgentUsage {
         &self.usage
     }
 
-    /// Returns the model's limit, if known.
+    /// Returns the model's context limit in tokens, if it is known.
     pub fn limit_tokens(&self) -> Option<u64> {
-        self.rule.limit_tokens.or(self.usage.context_tokens).or(self.table_limit_tokens)
+        self.risk_rule.limit_tokens.or(self.usage.context_tokens).or(self.table_limit_tokens)
     }
 
-    /// Sets the limit from the model table, once the model is known. Limits from the user or the agent take
-    /// precedence.
+    /// Sets the context limit from the model table, once the model is known. Limits from the user or the
+    /// agent take precedence.
     pub fn learn_limit(&mut self, tokens: Option<u64>) {
         self.table_limit_tokens = tokens.or(self.table_limit_tokens);
     }
 
     /// Returns the context risk of the current or last attempt.
-    pub fn risk(&self) -> Risk {
+    pub fn risk(&self) -> ContextRisk {
         self.risk
     }
 
@@ -266,15 +267,16 @@ impl Run {
         }
     }
 
-    /// Processes an event and returns the notices to report. An event that does not apply to the state is ignored.
+    /// Processes an event and returns the notices to report. Ignores an event that does not apply in the
+    /// current state.
     pub fn handle(&mut self, event: RunEvent) -> Vec<Notice> {
         match (self.state, event) {
             (State::Queued | State::RetryQueued, RunEvent::Started) => {
                 self.state = State::Running;
                 self.reason = None;
                 self.attempt = self.attempt.saturating_add(1);
-                self.usage = Usage::default();
-                self.risk = Risk::Unknown;
+                self.usage = AgentUsage::default();
+                self.risk = ContextRisk::Unknown;
                 self.is_risk_reported = false;
                 vec![Notice::Started]
             }
@@ -282,7 +284,7 @@ impl Run {
                 self.finish(Decision::Fail(Reason::AgentCrash))
             }
             (State::Queued | State::RetryQueued | State::Running, RunEvent::Interrupted) => {
-                self.settle();
+                self.add_attempt_usage();
                 self.finish(Decision::Release(Reason::Interrupted))
             }
             (State::Running, RunEvent::Used(usage, seconds)) => self.add_usage(usage, seconds),
@@ -291,14 +293,14 @@ impl Run {
         }
     }
 
-    fn add_usage(&mut self, usage: Usage, seconds: u64) -> Vec<Notice> {
+    fn add_usage(&mut self, usage: AgentUsage, seconds: u64) -> Vec<Notice> {
         self.usage = usage;
         self.seconds = self.seconds.max(seconds);
-        self.risk = risk(&self.usage, self.rule.threshold, self.limit_tokens());
+        self.risk = risk(&self.usage, self.risk_rule.threshold, self.limit_tokens());
         let is_sum = match self.risk {
-            Risk::Exceeded => false,
-            Risk::SumOnly => true,
-            Risk::None | Risk::Unknown => return Vec::new(),
+            ContextRisk::Exceeded => false,
+            ContextRisk::SumOnly => true,
+            ContextRisk::None | ContextRisk::Unknown => return Vec::new(),
         };
         if std::mem::replace(&mut self.is_risk_reported, true) {
             return Vec::new();
@@ -306,35 +308,35 @@ impl Run {
         vec![Notice::ContextRisk { is_sum }]
     }
 
-    fn note_end(&mut self, attempted: AttemptResult) -> Vec<Notice> {
-        let mut notices = self.add_usage(attempted.usage, attempted.run_seconds);
+    fn note_end(&mut self, result: AttemptResult) -> Vec<Notice> {
+        let mut notices = self.add_usage(result.usage, result.run_seconds);
         let is_over_ceiling = self.is_over_ceiling();
-        self.settle();
-        if self.last_fingerprint.as_ref() == Some(&attempted.fingerprint) {
-            self.without_progress += 1;
+        self.add_attempt_usage();
+        if self.last_fingerprint.as_ref() == Some(&result.fingerprint) {
+            self.attempts_without_progress += 1;
         } else {
-            self.without_progress = 0;
-            self.last_fingerprint = Some(attempted.fingerprint);
+            self.attempts_without_progress = 0;
+            self.last_fingerprint = Some(result.fingerprint);
         }
-        let ceiling = match (attempted.was_stopped_at_ceiling, is_over_ceiling) {
+        let ceiling = match (result.was_stopped_at_ceiling, is_over_ceiling) {
             (true, _) => Ceiling::Stopped,
             (false, true) => Ceiling::Reached,
             (false, false) => Ceiling::Below,
         };
-        let decision = decide(Facts {
-            checks_pass: attempted.checks_pass,
-            verdict: attempted.verdict,
-            is_at_risk: self.risk == Risk::Exceeded,
-            tries_left: self.limits.attempts.get().saturating_sub(self.attempt),
-            is_without_progress: self.without_progress >= MAX_WITHOUT_PROGRESS,
+        let decision = decide(AttemptFacts {
+            checks_pass: result.checks_pass,
+            verdict: result.verdict,
+            is_at_risk: self.risk == ContextRisk::Exceeded,
+            attempts_left: self.limits.attempts.get().saturating_sub(self.attempt),
+            is_without_progress: self.attempts_without_progress >= MAX_ATTEMPTS_WITHOUT_PROGRESS,
             ceiling,
         });
         notices.extend(self.finish(decision));
         notices
     }
 
-    /// Adds the usage of the attempt to that of the run.
-    fn settle(&mut self) {
+    /// Adds the usage of the attempt to the usage of the run.
+    fn add_attempt_usage(&mut self) {
         if self.state == State::Running {
             self.spent_nanodollars = self.nanodollars();
             self.spent_tokens = self.spent_tokens.plus(self.usage.run);

@@ -1,7 +1,8 @@
-//! Parses the event streams of agents, and judges which of their statements are reliable. (CG-2, CG-4)
+//! Parses the event streams of agents, and decides which of their statements are reliable. (CG-2, CG-4)
 //!
-//! An agent's exit code and its own "success" are never trusted alone. Each parser knows how its agent reports a
-//! cut-off run as a success. Bytes are pushed as they arrive, and the state so far can be read at any time.
+//! The exit code and the reported success of an agent are never trusted alone. Each parser covers the cases
+//! in which its agent reports a cut-off run as a success. Bytes are pushed as they arrive, and the current
+//! state can be read at any time.
 
 mod account;
 mod claude;
@@ -21,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::outcome::AttemptVerdict;
-use crate::usage::{TokenUsage, Usage};
-use account::Account;
-use lines::Lines;
+use crate::usage::{AgentUsage, TokenUsage};
+use account::AttemptState;
+use lines::LineSplitter;
 
 /// An agent with a known stream format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ pub enum Agent {
     Gemini,
     /// opencode with `run --format json`.
     Opencode,
-    /// Any command: only its exit is known.
+    /// Any other command. Only its exit is known.
     Plain,
 }
 
@@ -46,7 +47,7 @@ impl Agent {
     /// All agents.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Plain];
 
-    /// Returns the name on the command line.
+    /// Returns the agent's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -57,7 +58,7 @@ impl Agent {
         }
     }
 
-    /// Returns the agent with this name.
+    /// Returns the agent with this name, or `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
@@ -70,20 +71,20 @@ pub enum ProcessEnd {
     Exited(i32),
     /// It was killed by this signal.
     Killed(i32),
-    /// Its end is unknown.
+    /// It is unknown how the process ended.
     Unknown,
 }
 
 /// Why the supervisor stopped a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopCause {
-    /// It was silent for too long.
+    /// The agent was silent for too long.
     Silence,
-    /// Its attempt took too long.
+    /// The attempt took too long.
     Time,
     /// A limit of the run was reached.
     Ceiling,
-    /// It reported its end, but did not exit.
+    /// The agent reported its end, but did not exit.
     DidNotExit,
 }
 
@@ -92,7 +93,7 @@ pub enum StopCause {
 pub struct AttemptEnd {
     /// How the process ended.
     pub process: ProcessEnd,
-    /// Why it was stopped, if it was.
+    /// Why the supervisor stopped the process, if it did.
     pub stop_cause: Option<StopCause>,
 }
 
@@ -101,12 +102,13 @@ pub struct AttemptEnd {
 pub struct AttemptJudgement {
     /// The verdict.
     pub verdict: AttemptVerdict,
-    /// The evidence, one sentence each. The first one was decisive.
+    /// The evidence, one sentence each. The first sentence was decisive.
     pub evidence: Vec<String>,
 }
 
 impl AttemptJudgement {
-    /// Returns the judgement of an attempt with replies that did not pass through the gateway of its run.
+    /// Returns the judgement of an attempt whose agent received replies that did not pass through the gateway
+    /// of its run.
     pub fn bypass(reported: u64, received: u64) -> Self {
         let evidence = format!(
             "the agent reports at least {reported} replies of a model, and the run's gateway received {received} requests for one"
@@ -119,16 +121,16 @@ impl AttemptJudgement {
     }
 }
 
-/// The parser for the stream of one agent.
-trait Dialect: std::fmt::Debug {
+/// Parses the stream of one agent.
+trait StreamParser: std::fmt::Debug {
     /// Processes the next event.
-    fn read_event(&mut self, event: &Value, account: &mut Account);
+    fn read_event(&mut self, event: &Value, account: &mut AttemptState);
 
     /// Returns the verdict at the end of the stream.
-    fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement;
+    fn judge(&self, account: &AttemptState, process: ProcessEnd) -> AttemptJudgement;
 }
 
-/// Parses the stream of one attempt.
+/// Parses and judges the stream of one attempt.
 ///
 /// ```
 /// use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd};
@@ -138,93 +140,93 @@ trait Dialect: std::fmt::Debug {
 /// {"type":"result","subtype":"success","is_error":false,"result":"","stop_reason":"tool_use","session_id":"s1"}
 /// "#);
 /// assert!(stream.is_over());
-/// // It says "success" and has stopped in the middle of its work.
+/// // It reports "success" but stopped in the middle of its work.
 /// let judged = stream.finish(AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None });
 /// assert_eq!(judged.verdict, AttemptVerdict::Truncated);
 /// ```
 #[derive(Debug)]
 pub struct AgentStream {
-    lines: Lines,
-    dialect: Box<dyn Dialect + Send>,
-    account: Account,
+    lines: LineSplitter,
+    parser: Box<dyn StreamParser + Send>,
+    account: AttemptState,
 }
 
 impl AgentStream {
     /// Creates an empty stream of this agent.
     pub fn new(agent: Agent) -> Self {
-        let dialect: Box<dyn Dialect + Send> = match agent {
+        let dialect: Box<dyn StreamParser + Send> = match agent {
             Agent::Claude => Box::new(claude::Claude::default()),
             Agent::Codex => Box::new(codex::Codex::default()),
             Agent::Gemini => Box::new(gemini::Gemini::default()),
             Agent::Opencode => Box::new(opencode::Opencode::default()),
             Agent::Plain => Box::new(plain::Plain),
         };
-        let lines = if agent == Agent::Plain { Lines::ignoring() } else { Lines::default() };
-        Self { lines, dialect, account: Account::default() }
+        let lines = if agent == Agent::Plain { LineSplitter::ignoring() } else { LineSplitter::default() };
+        Self { lines, parser: dialect, account: AttemptState::default() }
     }
 
-    /// Continues a session with this usage so far. Some agents report the sum of the whole session, and the usage of
-    /// earlier attempts must not count twice.
+    /// Sets the usage of the session before this attempt. Some agents report the sum over the whole session,
+    /// and the usage of earlier attempts must not count twice.
     #[must_use]
     pub fn continuing_from(mut self, used: TokenUsage, cost_nanodollars: Option<u64>) -> Self {
-        (self.account.before, self.account.cost_before) = (used, cost_nanodollars);
+        (self.account.usage_before, self.account.cost_before) = (used, cost_nanodollars);
         self
     }
 
-    /// Returns the session's usage so far, including earlier attempts.
+    /// Returns the usage of the whole session so far, including earlier attempts.
     pub fn session_usage(&self) -> TokenUsage {
-        self.account.before.plus(self.account.usage.run)
+        self.account.usage_before.plus(self.account.usage.run)
     }
 
-    /// Returns the session's cost so far, in billionths of a US dollar, or `None` if the cost of an attempt is
-    /// unknown.
+    /// Returns the cost of the whole session so far, in billionths of a US dollar. Returns `None` if the cost
+    /// of any attempt is unknown.
     pub fn session_cost_nanodollars(&self) -> Option<u64> {
-        let before = if self.account.before.total == 0 { Some(0) } else { self.account.cost_before };
+        let before = if self.account.usage_before.total == 0 { Some(0) } else { self.account.cost_before };
         before?.checked_add(self.account.usage.cost_nanodollars?)
     }
 
     /// Processes the next bytes of the agent's standard output.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { lines, dialect, account } = self;
-        lines.push(bytes, |line| take(line, dialect.as_mut(), account));
+        let Self { lines, parser: dialect, account } = self;
+        lines.push(bytes, |line| read_line(line, dialect.as_mut(), account));
     }
 
-    /// Returns the id of the session, with which it can be resumed.
+    /// Returns the id with which the session can be resumed.
     pub fn session(&self) -> Option<&str> {
         self.account.session.as_deref()
     }
 
-    /// Returns the usage so far.
-    pub fn usage(&self) -> &Usage {
+    /// Returns the usage of this attempt so far.
+    pub fn usage(&self) -> &AgentUsage {
         &self.account.usage
     }
 
-    /// Returns the minimum number of model replies that the agent reports. Each had a separate request, so a gateway
-    /// that receives all of the agent's requests has received at least as many. Codex and Gemini CLI do not report
-    /// single calls: theirs count as one.
+    /// Returns the minimum number of model replies that the agent reports. Each reply needed its own request,
+    /// so a gateway that receives all requests of the agent receives at least as many. Codex and Gemini CLI
+    /// do not report single calls, so all their calls count as one.
     pub fn model_calls(&self) -> u64 {
         self.account.model_calls
     }
 
-    /// Whether the agent has reported its end. Later events change nothing.
+    /// Returns whether the agent has reported its end. Later events change nothing.
     pub fn is_over(&self) -> bool {
         self.account.is_over
     }
 
-    /// Whether the stream contained any event of this agent.
+    /// Returns whether the stream contained any event of this agent.
     pub fn has_events(&self) -> bool {
         self.account.events > 0
     }
 
-    /// Returns the agent's last message to the giver of the task.
+    /// Returns the agent's last message to the user.
     pub fn last_message(&self) -> &str {
         &self.account.last_message
     }
 
     /// Ends the stream and returns the judgement of the attempt.
     pub fn finish(&mut self, end: AttemptEnd) -> AttemptJudgement {
-        let Self { lines, dialect, account } = self;
-        let too_long = lines.finish(|line| take(line, dialect.as_mut(), account));
+        let Self { lines, parser: dialect, account } = self;
+        let too_long = lines.finish(|line| read_line(line, dialect.as_mut(), account));
         let stuck = |why: &str| AttemptJudgement::new(AttemptVerdict::Stuck, why);
         let mut judged = match end.stop_cause {
             Some(StopCause::Silence) if !account.is_over => {
@@ -259,9 +261,10 @@ impl AgentStream {
     }
 }
 
-/// Passes a line on if it is an event. Agents and their wrappers print other lines too.
-fn take(line: &[u8], dialect: &mut dyn Dialect, account: &mut Account) {
-    // Cheap test first: most other lines do not begin with `{`, and an agent may print any number of them.
+/// Parses a line and forwards it if it is an event. Agents and their wrappers also print other lines.
+fn read_line(line: &[u8], dialect: &mut dyn StreamParser, account: &mut AttemptState) {
+    // Do a cheap test first, because most other lines do not begin with `{`, and an agent may print any
+    // number of them.
     if line.trim_ascii_start().first() != Some(&b'{') {
         return;
     }

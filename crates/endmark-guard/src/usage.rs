@@ -1,4 +1,4 @@
-//! The usage of a run, and the risk for its context. (CG-4)
+//! The usage of a run, and the risk that its context overflows. (CG-4)
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ pub struct TokenUsage {
     pub input: u64,
     /// Output tokens, including reasoning.
     pub output: u64,
-    /// The sum of both.
+    /// The sum of `input` and `output`.
     pub total: u64,
 }
 
 impl TokenUsage {
-    /// Creates a usage with the sum of both.
+    /// Creates a usage with the total of both counts.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output) }
     }
 
-    /// Adds two usages.
+    /// Returns the sum of two usages.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self::new(self.input.saturating_add(other.input), self.output.saturating_add(other.output))
@@ -29,10 +29,11 @@ impl TokenUsage {
 
 /// The usage that an agent's stream reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// The sum of all calls. The history counts once per call, so this says nothing about the size of the context.
+pub struct AgentUsage {
+    /// The sum over all calls. Each call sends the history again, so this sum does not show how full the
+    /// context is.
     pub run: TokenUsage,
-    /// The largest single call, input and output together, if the stream reports calls.
+    /// The tokens of the largest single call, input and output together, if the stream reports calls.
     pub largest_call_tokens: Option<u64>,
     /// The cost in billionths of a US dollar, if the agent reports it.
     pub cost_nanodollars: Option<u64>,
@@ -42,9 +43,9 @@ pub struct Usage {
     pub context_tokens: Option<u64>,
 }
 
-/// Whether a run is about to exhaust its context.
+/// Whether a run is close to exhausting its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Risk {
+pub enum ContextRisk {
     /// The usage or the model's limit is unknown.
     Unknown,
     /// All calls were below the threshold.
@@ -58,23 +59,23 @@ pub enum Risk {
 /// Compares the usage with a share of the model's context. (CG-4)
 ///
 /// ```
-/// use endmark_guard::{Risk, TokenUsage, Usage, risk};
+/// use endmark_guard::{AgentUsage, ContextRisk, TokenUsage, risk};
 ///
-/// let usage = Usage { largest_call_tokens: Some(180_000), ..Usage::default() };
-/// assert_eq!(risk(&usage, 0.85, Some(200_000)), Risk::Exceeded);
-/// assert_eq!(risk(&usage, 0.95, Some(200_000)), Risk::None);
-/// let sum = Usage { run: TokenUsage::new(900_000, 20_000), ..Usage::default() };
-/// assert_eq!(risk(&sum, 0.85, Some(200_000)), Risk::SumOnly);
-/// assert_eq!(risk(&sum, 0.85, None), Risk::Unknown);
+/// let usage = AgentUsage { largest_call_tokens: Some(180_000), ..AgentUsage::default() };
+/// assert_eq!(risk(&usage, 0.85, Some(200_000)), ContextRisk::Exceeded);
+/// assert_eq!(risk(&usage, 0.95, Some(200_000)), ContextRisk::None);
+/// let sum = AgentUsage { run: TokenUsage::new(900_000, 20_000), ..AgentUsage::default() };
+/// assert_eq!(risk(&sum, 0.85, Some(200_000)), ContextRisk::SumOnly);
+/// assert_eq!(risk(&sum, 0.85, None), ContextRisk::Unknown);
 /// ```
-pub fn risk(usage: &Usage, threshold: f64, limit_tokens: Option<u64>) -> Risk {
-    let Some(limit) = limit_tokens.or(usage.context_tokens) else { return Risk::Unknown };
+pub fn risk(usage: &AgentUsage, threshold: f64, limit_tokens: Option<u64>) -> ContextRisk {
+    let Some(limit) = limit_tokens.or(usage.context_tokens) else { return ContextRisk::Unknown };
     match usage.largest_call_tokens {
-        Some(largest) if is_above(largest, threshold, limit) => Risk::Exceeded,
-        None if usage.run.total == 0 => Risk::Unknown,
-        None if is_above(usage.run.total, threshold, limit) => Risk::SumOnly,
-        // If only the sum is known and it is below, no call can be above.
-        Some(_) | None => Risk::None,
+        Some(largest) if is_above(largest, threshold, limit) => ContextRisk::Exceeded,
+        None if usage.run.total == 0 => ContextRisk::Unknown,
+        None if is_above(usage.run.total, threshold, limit) => ContextRisk::SumOnly,
+        // If only the sum is known and it is below the threshold, no call can be above it.
+        Some(_) | None => ContextRisk::None,
     }
 }
 

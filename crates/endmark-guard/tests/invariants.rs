@@ -80,8 +80,8 @@ fn criteria() -> Criteria {
     }
 }
 
-/// Every position is in the text and in order, and the quote is found there.
-fn check_places(text: &str, report: &Assessment) {
+/// Every position is in the text and in order, and the text at that position matches the quote.
+fn check_positions(text: &str, report: &Assessment) {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
     let mut last = (0, 0);
     for finding in report.findings() {
@@ -104,12 +104,12 @@ proptest! {
     fn any_text_is_judged_with_valid_positions(text in document(), name in prop::sample::select(&["a.md", "a.rs", "a.json", "a"][..])) {
         let guard = Guard::new(criteria());
         let report = guard.judge(&Artifact::read_file(&text, name));
-        check_places(&text, &report);
+        check_positions(&text, &report);
         prop_assert_eq!(guard.judge(&Artifact::read_file(&text, name)), report);
     }
 
     #[test]
-    fn more_lines_are_never_reported_as_too_few(text in document(), more in prop::collection::vec("[A-Z][a-z]{2,9} [a-z]{2,9}\\.", 1..9)) {
+    fn enough_lines_are_never_reported_as_too_few(text in document(), more in prop::collection::vec("[A-Z][a-z]{2,9} [a-z]{2,9}\\.", 1..9)) {
         let lines = |text: &str| {
             let report = Guard::new(criteria()).judge(&Artifact::read_file(text, "a.md"));
             report.findings().iter().filter(|finding| finding.check == Check::MinLines).count()
@@ -121,14 +121,14 @@ proptest! {
         prop_assume!(is_judged(&text));
         let longer = format!("{text}\n\n{}\n", more.join("\n"));
         prop_assert!(lines(&longer) <= lines(&text));
-        // If the added text does not move the end of the front matter, this many lines suffice.
+        // If the added text does not move the end of the front matter, five lines are enough.
         if more.len() >= 5 {
             prop_assert_eq!(lines(&longer), 0);
         }
     }
 
     #[test]
-    fn a_finished_document_is_whole_until_a_stub_word_is_added(words in prop::collection::vec("[a-z]{3,8}", 8..20)) {
+    fn a_placeholder_word_makes_a_finished_document_unfinished(words in prop::collection::vec("[a-z]{3,8}", 8..20)) {
         let sentence = format!("Word {}x.", words.join("x "));
         let finished = format!("# Report\n\n{sentence}\n\n## Risks\n\n{sentence}\n");
         let guard = Guard::new(Criteria { required_sections: vec!["Risks".to_owned()], ..Criteria::default() });

@@ -1,7 +1,8 @@
-//! Tests with recordings of real agents, headless, and a model with scripted replies (100 input and 10 output tokens
-//! per call). In `work` the agent writes a file and reports it; in `resumed` it continues the session; in `cut` its
-//! reply is cut at the output limit. Recorded with Claude Code 2.1.197, Codex 0.169.0, Gemini CLI 0.61.0 and opencode
-//! 1.18.33. Paths are replaced, and only the parsed parts of Claude Code's first line are kept.
+//! Tests with recordings of real agents without a terminal, and a model with scripted replies (100 input and
+//! 10 output tokens per call). In `work` the agent writes a file and reports it. In `resumed` it continues
+//! the session. In `cut` its reply is cut at the output limit. Recorded with Claude Code 2.1.197, Codex
+//! 0.169.0, Gemini CLI 0.61.0 and opencode 1.18.33. Paths are replaced, and only the parsed parts of Claude
+//! Code's first line are kept.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -29,7 +30,7 @@ fn finished_work_is_whole_with_correct_tokens() {
         assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}: {judged:?}");
         assert_eq!(stream.last_message(), "The report is written to report.md.", "{agent:?}");
         assert!(stream.is_over() && stream.session().is_some(), "{agent:?}");
-        // Gemini reports 115 tokens per call, of which 15 are reasoning and text.
+        // Gemini reports 115 tokens per call, 15 of which are reasoning and text.
         let output = if agent == Agent::Gemini { 30 } else { 20 };
         assert_eq!(stream.usage().run, TokenUsage::new(200, output), "{agent:?}");
         let largest = matches!(agent, Agent::Claude | Agent::Opencode).then_some(110);
@@ -52,7 +53,7 @@ fn a_continued_session_counts_its_tokens_once() {
     }
 }
 
-/// Claude Code 2.1.331 reports the sum of the session, 2.1.197 that of the process.
+/// Claude Code 2.1.331 reports the sum over the session, and 2.1.197 the sum over the process.
 #[test]
 fn earlier_session_usage_is_not_counted_twice() {
     let mut first = AgentStream::new(Agent::Claude);
@@ -78,12 +79,12 @@ fn earlier_session_usage_is_not_counted_twice() {
 #[test]
 fn a_cut_reply_is_truncated_if_the_stream_shows_it() {
     for agent in AGENTS {
-        // Claude Code reports it with exit code 1 in a `success` that is an error, opencode in the reason of its last
-        // step with exit code 0.
+        // Claude Code reports the cut with exit code 1 and a `success` that is an error. opencode reports it
+        // in the reason of its last step, with exit code 0.
         let exit = i32::from(agent == Agent::Claude);
         let judged = read(&mut AgentStream::new(agent), &recording(agent, "cut"), exit);
-        // Codex and Gemini CLI have no stop reason. This text could end where it does, so only the artifact can
-        // decide.
+        // Codex and Gemini CLI report no stop reason. The text does not show the cut, so only the artifact
+        // can decide.
         let is_shown = matches!(agent, Agent::Claude | Agent::Opencode);
         let expected = if is_shown { AttemptVerdict::Truncated } else { AttemptVerdict::Whole };
         assert_eq!(judged.verdict, expected, "{agent:?}: {judged:?}");

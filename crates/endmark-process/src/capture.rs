@@ -1,58 +1,59 @@
-//! Keeps the head, the tail and exact counts of a stream of any length. (EN-2, EN-5)
+//! Captures the head and the tail of a stream of any length, with exact counts of the whole stream. (EN-2,
+//! EN-5)
 
 mod characters;
 
-use characters::Characters;
+use characters::CharacterCounter;
 
-/// The tail's share of the kept bytes, as a divisor.
-const TAIL_SHARE: usize = 4;
+/// The tail gets the captured bytes divided by this number, and the head gets the rest.
+const TAIL_DIVISOR: usize = 4;
 
-/// The head and the tail of a stream in bounded memory, with counts of all of it.
+/// Captures the head and the tail of a stream in bounded memory, and counts the whole stream.
 #[derive(Debug)]
-pub struct Capture {
+pub struct StreamCapture {
     head: Vec<u8>,
     head_limit: usize,
-    tail: Ring,
+    tail: TailBuffer,
     bytes: u64,
     newlines: u64,
-    characters: Characters,
+    characters: CharacterCounter,
 }
 
-/// The kept part of a stream.
+/// The captured part of a stream, and the counts of the whole stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
-    /// All of it, or the head.
+pub struct CapturedStream {
+    /// The whole stream, or its head.
     pub head: Vec<u8>,
-    /// The tail, if anything between it and the head is missing.
+    /// The tail. `None` if no bytes are missing between head and tail.
     pub tail: Option<Vec<u8>>,
-    /// Bytes of the whole stream.
+    /// Number of bytes in the whole stream.
     pub bytes: u64,
-    /// Unicode characters of the whole stream. A sequence that is not UTF-8 counts as one.
+    /// Number of Unicode characters in the whole stream. An invalid sequence counts as one character.
     pub characters: u64,
-    /// Newlines of the whole stream.
+    /// Number of newlines in the whole stream.
     pub newlines: u64,
-    /// Sequences of the whole stream that are not UTF-8, including an incomplete one at the end.
+    /// Number of sequences in the whole stream that are not UTF-8. An incomplete character at the end counts.
     pub invalid_sequences: u64,
 }
 
-impl Capture {
-    /// Keeps at most `limit` bytes.
+impl StreamCapture {
+    /// Returns an empty capture that keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        let tail = limit / TAIL_SHARE;
+        let tail = limit / TAIL_DIVISOR;
         Self {
             head: Vec::new(),
             head_limit: limit - tail,
-            tail: Ring::new(tail),
+            tail: TailBuffer::new(tail),
             bytes: 0,
             newlines: 0,
-            characters: Characters::default(),
+            characters: CharacterCounter::default(),
         }
     }
 
     /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes += count(bytes.len());
-        self.newlines += count(memchr::memchr_iter(b'\n', bytes).count());
+        self.bytes += as_u64(bytes.len());
+        self.newlines += as_u64(memchr::memchr_iter(b'\n', bytes).count());
         self.characters.push(bytes);
         let for_head = bytes.len().min(self.head_limit - self.head.len());
         let (head, rest) = bytes.split_at(for_head);
@@ -60,39 +61,46 @@ impl Capture {
         self.tail.push(rest);
     }
 
-    /// Ends the stream.
-    pub fn finish(self) -> Captured {
+    /// Ends the stream, and returns what was captured.
+    pub fn finish(self) -> CapturedStream {
         let (characters, invalid_sequences) = self.characters.finish();
         let mut head = self.head;
         let tail = self.tail.into_bytes();
-        let is_whole = count(head.len() + tail.len()) == self.bytes;
+        let is_whole = as_u64(head.len() + tail.len()) == self.bytes;
         let tail = if is_whole {
             head.extend(tail);
             None
         } else {
             Some(tail)
         };
-        Captured { head, tail, bytes: self.bytes, characters, newlines: self.newlines, invalid_sequences }
+        CapturedStream {
+            head,
+            tail,
+            bytes: self.bytes,
+            characters,
+            newlines: self.newlines,
+            invalid_sequences,
+        }
     }
 }
 
-impl Captured {
-    /// Whether every byte is kept.
+impl CapturedStream {
+    /// Whether all bytes of the stream were captured.
     pub fn is_whole(&self) -> bool {
         self.tail.is_none()
     }
 }
 
-/// The last bytes of a stream.
+/// A ring buffer with the last bytes of a stream.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct TailBuffer {
     kept_bytes: Vec<u8>,
     limit: usize,
-    /// The index of the oldest byte, once it is full.
+    /// Index of the oldest byte, if the buffer is full.
     oldest: usize,
 }
 
-impl Ring {
+impl TailBuffer {
     pub(crate) fn new(limit: usize) -> Self {
         Self { kept_bytes: Vec::new(), limit, oldest: 0 }
     }
@@ -122,7 +130,7 @@ impl Ring {
     }
 }
 
-fn count(length: usize) -> u64 {
+fn as_u64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 

@@ -1,25 +1,25 @@
-//! Runs a command, keeps the head and tail of its output, and passes its standard error on. (EN-1)
+//! Runs a command, captures the head and tail of its output, and forwards its standard error. (EN-1)
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::capture::{Capture, Captured};
-use crate::child::{Listener, ListenerDecision, Plan, run};
+use crate::capture::{CapturedStream, StreamCapture};
+use crate::child::{CommandPlan, ListenerDecision, OutputListener, run};
 use crate::passing::ErrorWriter;
-use crate::patience::{End, ForcedEnd, OutputLeft};
-use crate::signals::Signals;
+use crate::patience::{ForcedEnd, OutputState, ProcessExit};
+use crate::signals::EndSignals;
 
-/// Bytes of standard error that are kept for an error message.
+/// Number of bytes of standard error that are captured for error messages.
 const ERROR_BYTES: usize = 16 << 10;
 
-/// How many bytes to store, and how many to forward.
+/// How much of the output is captured, and how much of standard error is forwarded.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureLimits {
-    /// Bytes of standard output that are stored in memory.
-    pub output: usize,
-    /// Bytes of standard error that are forwarded.
-    pub passed_errors: u64,
-    /// Whether all of standard output is also copied into an unnamed file.
+    /// Maximum bytes of standard output that are kept in memory.
+    pub max_captured_output_bytes: usize,
+    /// Maximum bytes of standard error that are forwarded.
+    pub max_forwarded_error_bytes: u64,
+    /// Whether the complete standard output is also copied to an unnamed file.
     pub copies_output: bool,
 }
 
@@ -27,33 +27,34 @@ pub struct CaptureLimits {
 #[derive(Debug)]
 pub struct FinishedCommand {
     /// How its process ended.
-    pub end: End,
-    /// Why the command was forced to end, if it was.
+    pub end: ProcessExit,
+    /// Why the command was forced to end. `None` if it ended by itself.
     pub forced: Option<ForcedEnd>,
-    /// Its standard output.
-    pub output: Captured,
-    /// All of its standard output, from its beginning, if a copy was requested. The error is why it does not exist.
+    /// The captured standard output.
+    pub output: CapturedStream,
+    /// The complete standard output in a file, positioned at its start, if a copy was requested. The error
+    /// states why there is no copy.
     pub copy: Option<io::Result<File>>,
-    /// Its standard error.
-    pub errors: Captured,
-    /// The state of its standard output when reading stopped.
-    pub output_left: OutputLeft,
+    /// The captured standard error.
+    pub errors: CapturedStream,
+    /// The state of standard output when reading stopped.
+    pub output_left: OutputState,
 }
 
-/// Runs a command to its end and keeps its output. The error means that it could not be started.
+/// Runs a command until it ends, and captures its output. Fails if the command cannot be started.
 pub async fn run_captured(
-    plan: Plan<'_>,
+    plan: CommandPlan<'_>,
     limits: CaptureLimits,
-    signals: &mut Signals,
+    signals: &mut EndSignals,
 ) -> io::Result<FinishedCommand> {
     let mut captures = CapturedStreams {
-        output: Capture::new(limits.output),
-        errors: Capture::new(ERROR_BYTES),
+        output: StreamCapture::new(limits.max_captured_output_bytes),
+        errors: StreamCapture::new(ERROR_BYTES),
         copy: limits.copies_output.then(tempfile::tempfile),
-        passing: ErrorWriter::start(limits.passed_errors)?,
+        error_writer: ErrorWriter::start(limits.max_forwarded_error_bytes)?,
     };
     let ended = run(plan, &mut captures, signals).await?;
-    captures.passing.finish();
+    captures.error_writer.finish();
     Ok(FinishedCommand {
         end: ended.end,
         forced: ended.forced,
@@ -69,16 +70,16 @@ pub async fn run_captured(
 }
 
 struct CapturedStreams {
-    output: Capture,
-    errors: Capture,
+    output: StreamCapture,
+    errors: StreamCapture,
     copy: Option<io::Result<File>>,
-    passing: ErrorWriter,
+    error_writer: ErrorWriter,
 }
 
-impl Listener for CapturedStreams {
+impl OutputListener for CapturedStreams {
     fn read_output(&mut self, bytes: &[u8]) -> ListenerDecision {
         self.output.push(bytes);
-        // A full disk costs the copy and not the run.
+        // If the disk is full, only the copy is lost, and the run continues.
         if let Some(Err(error)) =
             self.copy.as_mut().and_then(|copy| copy.as_mut().ok()).map(|copy| copy.write_all(bytes))
         {
@@ -88,7 +89,7 @@ impl Listener for CapturedStreams {
     }
 
     fn read_errors(&mut self, bytes: &[u8]) {
-        self.passing.push(bytes);
+        self.error_writer.push(bytes);
         self.errors.push(bytes);
     }
 }

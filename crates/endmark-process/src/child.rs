@@ -1,4 +1,4 @@
-//! Runs a command in a process group and forwards its output, in bounded memory and time. (EN-1, CG-3)
+//! Runs a command in a process group, and forwards its output in bounded memory and time. (EN-1, CG-3)
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,64 +10,64 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep_until};
 
-use crate::keeper::Keeper;
-use crate::patience::{End, ForcedEnd, Next, OutputLeft, Patience, Times};
-use crate::signals::Signals;
+use crate::keeper::GroupKeeper;
+use crate::patience::{CommandTimer, ForcedEnd, OutputState, ProcessExit, TimeLimits, WaitDecision};
+use crate::signals::EndSignals;
 
-/// Bytes that are read at once.
+/// At most this many bytes are read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What to run, and how long it may take.
+/// The command to run, its environment, and its time limits.
 #[derive(Debug)]
-pub struct Plan<'a> {
-    /// The command.
+pub struct CommandPlan<'a> {
+    /// The program to run.
     pub program: &'a OsString,
     /// Its arguments.
     pub arguments: &'a [OsString],
-    /// Variables in addition to those of this process.
+    /// Variables that the command gets in addition to those of this process.
     pub variables: &'a [(String, OsString)],
-    /// Variables of this process that the command does not get.
+    /// Variables of this process that are not passed to the command.
     pub withheld: &'a [String],
-    /// Its working directory; `None` for that of this process.
+    /// The working directory. `None` means that of this process.
     pub folder: Option<&'a Path>,
-    /// Its standard input.
-    pub stdin: Stdin,
-    /// Its time limits.
-    pub times: Times,
-    /// The keeper whose group it joins. With `None` it has its own group, and processes that it leaves running are
-    /// not ended.
-    pub keeper: Option<&'a Keeper>,
+    /// The standard input of the command.
+    pub stdin: CommandInput,
+    /// The time limits of the command.
+    pub limits: TimeLimits,
+    /// The keeper of the process group that the command joins. Without a keeper, the command gets its own
+    /// group, and processes that it leaves running are not ended.
+    pub keeper: Option<&'a GroupKeeper>,
 }
 
 /// The standard input of a command.
 #[derive(Debug)]
-pub enum Stdin {
-    /// A file, from its current position.
+pub enum CommandInput {
+    /// A file, read from its current position.
     File(File),
     /// The standard input of this process.
     Inherited,
-    /// Nothing.
+    /// An empty input.
     Empty,
 }
 
-/// Receives the output of a command.
-pub trait Listener {
-    /// The command was started, with this process id.
+/// Receives the output of a command while it runs.
+pub trait OutputListener {
+    /// Receives the process id after the command was started.
     fn note_start(&mut self, _process: Option<u32>) {}
 
-    /// Receives the next bytes of standard output.
+    /// Receives the next bytes of standard output, and returns what to do next.
     fn read_output(&mut self, bytes: &[u8]) -> ListenerDecision;
 
     /// Receives the next bytes of standard error.
     fn read_errors(&mut self, bytes: &[u8]);
 }
 
-/// What to do next.
+/// What to do after some output was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerDecision {
-    /// Continue.
+    /// Let the command continue.
     Continue,
-    /// The output is complete. The process should end by itself soon, unless it writes more.
+    /// The output is complete, so the process should end soon by itself. More output cancels this.
     OutputComplete,
     /// End the process.
     Stop,
@@ -76,19 +76,19 @@ pub enum ListenerDecision {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandEnd {
-    /// How its process ended.
-    pub end: End,
-    /// Why the command was forced to end, if it was.
+    /// How the process ended.
+    pub end: ProcessExit,
+    /// Why the command was forced to end. `None` if it ended by itself.
     pub forced: Option<ForcedEnd>,
-    /// The state of its standard output when reading stopped.
-    pub output_left: OutputLeft,
+    /// The state of standard output when reading stopped.
+    pub output_left: OutputState,
 }
 
-/// Runs a command to its end. The error means that it could not be started.
+/// Runs a command until it ends. Fails if the command cannot be started.
 pub async fn run(
-    plan: Plan<'_>,
-    listener: &mut dyn Listener,
-    signals: &mut Signals,
+    plan: CommandPlan<'_>,
+    listener: &mut dyn OutputListener,
+    signals: &mut EndSignals,
 ) -> io::Result<CommandEnd> {
     let mut command = Command::new(plan.program);
     for name in plan.withheld {
@@ -97,11 +97,11 @@ pub async fn run(
     command
         .args(plan.arguments)
         .envs(plan.variables.iter().map(|(name, value)| (name, value)))
-        .process_group(plan.keeper.map_or(0, Keeper::group))
+        .process_group(plan.keeper.map_or(0, GroupKeeper::group_id))
         .stdin(match plan.stdin {
-            Stdin::File(file) => Stdio::from(file),
-            Stdin::Inherited => Stdio::inherit(),
-            Stdin::Empty => Stdio::null(),
+            CommandInput::File(file) => Stdio::from(file),
+            CommandInput::Inherited => Stdio::inherit(),
+            CommandInput::Empty => Stdio::null(),
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -111,10 +111,11 @@ pub async fn run(
     }
     let mut child = command.spawn()?;
     listener.note_start(child.id());
-    let mut output = Stream::new(child.stdout.take());
-    let mut errors = Stream::new(child.stderr.take());
-    let group = plan.keeper.map(Keeper::group).or_else(|| child.id().and_then(|id| i32::try_from(id).ok()));
-    let mut patience = Patience::new(group, plan.times, plan.keeper.is_some());
+    let mut output = OutputPipe::new(child.stdout.take());
+    let mut errors = OutputPipe::new(child.stderr.take());
+    let group =
+        plan.keeper.map(GroupKeeper::group_id).or_else(|| child.id().and_then(|id| i32::try_from(id).ok()));
+    let mut patience = CommandTimer::new(group, plan.limits, plan.keeper.is_some());
     let mut status = None;
     while !(status.is_some() && !output.is_open() && !errors.is_open()) {
         let deadline = patience.deadline();
@@ -123,8 +124,8 @@ pub async fn run(
                 patience.note_output(length);
                 match listener.read_output(output.bytes(length)) {
                     ListenerDecision::Continue => patience.note_incomplete(),
-                    ListenerDecision::OutputComplete => patience.is_over(),
-                    ListenerDecision::Stop => patience.stop(),
+                    ListenerDecision::OutputComplete => patience.note_complete(),
+                    ListenerDecision::Stop => patience.note_stop_request(),
                 }
                 output.close_at_end(length);
             }
@@ -138,14 +139,14 @@ pub async fn run(
                 patience.note_end();
             }
             signal = signals.next() => {
-                if patience.note_signal(signal, status.is_some()) == Next::Stop { break }
+                if patience.note_signal(signal, status.is_some()) == WaitDecision::Stop { break }
             }
-            () = wait_until(deadline) => if patience.note_timeout() == Next::Stop { break },
+            () = wait_until(deadline) => if patience.note_timeout() == WaitDecision::Stop { break },
         }
     }
-    patience.leave();
+    patience.end_remaining_processes();
     Ok(CommandEnd {
-        end: End::from_status(status.flatten()),
+        end: ProcessExit::from_status(status.flatten()),
         forced: patience.forced_end(),
         output_left: patience.output_left(output.is_open()),
     })
@@ -158,13 +159,13 @@ async fn wait_until(deadline: Option<Instant>) {
     }
 }
 
-/// One of the command's pipes.
-struct Stream<R> {
+/// A pipe with the output of the command.
+struct OutputPipe<R> {
     pipe: Option<R>,
     buffer: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Stream<R> {
+impl<R: AsyncRead + Unpin> OutputPipe<R> {
     fn new(pipe: Option<R>) -> Self {
         Self { pipe, buffer: vec![0; BUFFER_BYTES] }
     }
@@ -173,10 +174,11 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         self.pipe.is_some()
     }
 
-    /// Waits for the next bytes, and returns their number: zero at the end, and never after it.
+    /// Waits for the next bytes, and returns their number. Returns zero at the end of the stream. After the
+    /// end, never returns.
     async fn read(&mut self) -> usize {
         match &mut self.pipe {
-            // A pipe that cannot be read has ended as well.
+            // A pipe that cannot be read counts as ended.
             Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
             None => std::future::pending().await,
         }
@@ -186,7 +188,7 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         &self.buffer[..length]
     }
 
-    /// Zero bytes are the end.
+    /// Closes the pipe if zero bytes were read, which means the end of the stream.
     fn close_at_end(&mut self, length: usize) {
         if length == 0 {
             self.pipe = None;

@@ -1,9 +1,9 @@
-//! Ends a process group after its supervisor ended, even if the supervisor was killed. (CG-4)
+//! Ends a process group when its supervisor has ended, even if the supervisor was killed. (CG-4)
 //!
-//! A keeper is a small process that leads the group and waits for the end of a pipe. Only its supervisor has the
-//! other end open, and the system closes it however the supervisor dies. The keeper then asks the processes of the
-//! group to end, and kills them two seconds later. Commands are started in the keeper's group, so that they never run
-//! outside of it. While the keeper lives, its process id cannot be reused.
+//! A keeper is a small process that leads the group and waits until a pipe is closed. Only the supervisor has
+//! the other end of the pipe, and the operating system closes it however the supervisor ends. The keeper then
+//! asks the processes of the group to end, and kills them two seconds later. Commands are started directly in
+//! the keeper's group, so they never run outside of it. While the keeper lives, its process id is not reused.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,22 +11,23 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Waits for the end of its input, and then ends its group. It ignores the signals that ask the other processes to end.
-const SCRIPT: &str =
+/// Waits until its input ends, and then ends its group. It ignores the signals with which it asks the other
+/// processes to end.
+const KEEPER_SCRIPT: &str =
     "trap '' HUP INT TERM; while read -r line; do :; done; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
-/// The leader of a process group. Dropping it ends the whole group.
+/// The process that leads a process group. Dropping this value ends the whole group.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct GroupKeeper {
     process: Child,
-    group: i32,
+    group_id: i32,
 }
 
-impl Keeper {
-    /// Starts a keeper.
+impl GroupKeeper {
+    /// Starts the leading process of a new group.
     pub fn start() -> io::Result<Self> {
         let mut process = Command::new("/bin/sh")
-            .args(["-c", SCRIPT])
+            .args(["-c", KEEPER_SCRIPT])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .process_group(0)
@@ -38,19 +39,19 @@ impl Keeper {
             let _ = process.kill();
             return Err(io::Error::other("the system returned an invalid process id"));
         };
-        Ok(Self { process, group })
+        Ok(Self { process, group_id: group })
     }
 
-    /// Returns the process group id.
-    pub fn group(&self) -> i32 {
-        self.group
+    /// Returns the id of the process group.
+    pub fn group_id(&self) -> i32 {
+        self.group_id
     }
 }
 
-impl Drop for Keeper {
+impl Drop for GroupKeeper {
     fn drop(&mut self) {
-        // Its id cannot be reused before the wait.
-        if let Some(group) = Pid::from_raw(self.group) {
+        // The process id is not reused before the process is waited for.
+        if let Some(group) = Pid::from_raw(self.group_id) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();
@@ -64,11 +65,11 @@ mod tests {
 
     use super::*;
 
-    /// Starts a command in the group that ignores requests to end, and waits until it is ready.
-    fn stubborn(keeper: &Keeper) -> Child {
+    /// Starts a command in the group that ignores requests to end. Waits until it ignores them.
+    fn start_stubborn_command(keeper: &GroupKeeper) -> Child {
         let mut child = Command::new("/bin/sh")
             .args(["-c", "trap '' TERM; echo here; while :; do sleep 1; done"])
-            .process_group(keeper.group())
+            .process_group(keeper.group_id())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -79,18 +80,18 @@ mod tests {
 
     #[test]
     fn processes_left_by_a_supervisor_are_killed() {
-        let mut keeper = Keeper::start().unwrap();
-        let mut child = stubborn(&keeper);
+        let mut keeper = GroupKeeper::start().unwrap();
+        let mut child = start_stubborn_command(&keeper);
         assert_eq!(child.try_wait().unwrap(), None);
-        // The system does this when the supervisor dies.
+        // The operating system closes this pipe when the supervisor dies.
         drop(keeper.process.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
     #[test]
-    fn a_clean_exit_leaves_no_process() {
-        let keeper = Keeper::start().unwrap();
-        let mut child = stubborn(&keeper);
+    fn dropping_the_keeper_ends_all_processes() {
+        let keeper = GroupKeeper::start().unwrap();
+        let mut child = start_stubborn_command(&keeper);
         drop(keeper);
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }

@@ -1,4 +1,4 @@
-//! Decides how long to wait for a command, and what to do afterwards.
+//! Decides how long to wait for a command, and what to do when the time is over.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -7,35 +7,35 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::Instant;
 
-/// How long an output may stay open without data after the command has ended. A process that the command left running
-/// could keep it open forever.
+/// After a command has ended, its output may stay open without data for this long. A process that the command
+/// left running could keep it open forever.
 const OPEN_OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// The time limits of a command.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
-    /// Limit for the whole command. `None` means no limit.
+pub struct TimeLimits {
+    /// Maximum duration of the whole command. `None` means unlimited.
     pub total: Option<Duration>,
-    /// For silence; `None` for no limit.
-    pub silence: Option<Duration>,
-    /// For the time after its output was complete.
+    /// Maximum time without output. `None` means unlimited.
+    pub max_silence: Option<Duration>,
+    /// Maximum time that the command may run after its output is complete.
     pub exit_grace: Duration,
-    /// Between the request to end and the kill.
+    /// Time between asking the command to end and killing it.
     pub grace: Duration,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// With this exit code.
+pub enum ProcessExit {
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Killed(i32),
-    /// The command did not end even after a kill, or ended in an unknown way.
+    /// It did not end even after it was killed, or ended in an unknown way.
     Unknown,
 }
 
-impl End {
+impl ProcessExit {
     pub(crate) fn from_status(status: Option<ExitStatus>) -> Self {
         match status {
             None => Self::Unknown,
@@ -48,80 +48,82 @@ impl End {
     }
 }
 
-/// Why a command was forced to end.
+/// The reason why a command was forced to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForcedEnd {
     /// The command exceeded its time limit.
     TimedOut,
-    /// The command was silent for too long.
+    /// The command wrote no output for too long.
     Silent,
     /// The command did not end after its output was complete.
     OutputHeldOpen,
-    /// The listener requested it.
+    /// The listener requested the end.
     Stopped,
-    /// This process got this signal, and passed it on.
+    /// This process received this signal, and forwarded it.
     Signalled(Signal),
 }
 
 /// The state of a command's standard output when reading stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputLeft {
-    /// No process had it open.
+pub enum OutputState {
+    /// The output was closed.
     Closed,
-    /// A process that the command left running had it open, and was silent.
+    /// A process that the command left running had the output open, but wrote nothing.
     Silent,
-    /// A process that the command left running still wrote to it.
-    Complete,
+    /// A process that the command left running was still writing.
+    StillWriting,
 }
 
-/// Whether to continue.
+/// Whether to continue reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum WaitDecision {
     Continue,
     Stop,
 }
 
-/// The event that is awaited.
+/// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// The command.
+enum WaitPhase {
+    /// The end of the command.
     Running,
-    /// The remaining output of a command that has ended.
+    /// The rest of the output, after the command has ended.
     Draining,
-    /// A command that was asked to end.
-    Asked,
-    /// The remaining output of a killed command.
+    /// The end of the command, after it was asked to end.
+    AskedToEnd,
+    /// The rest of the output, after the command was killed.
     Killed,
 }
 
-/// The awaited event and its deadlines.
+/// What is being waited for, and until when.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct CommandTimer {
     group: Option<Pid>,
-    times: Times,
-    phase: Phase,
-    /// The deadline of each phase except the first.
+    times: TimeLimits,
+    phase: WaitPhase,
+    /// The deadline of the current phase. Not used while the command is running.
     deadline: Option<Instant>,
-    /// Until when the command may run, be silent, and continue after its output was complete.
+    /// The deadlines while the command is running: for the whole command, for silence, and for its end after
+    /// the output is complete.
     total_deadline: Option<Instant>,
-    silence: Option<Instant>,
+    silence_deadline: Option<Instant>,
     exit_deadline: Option<Instant>,
-    /// Whether the last deadline was one of silence.
+    /// Whether the output was waited for until it was silent. Otherwise the time of the whole command was
+    /// over first.
     is_silent: bool,
     forced: Option<ForcedEnd>,
-    /// Whether no process of its group may stay, however it ends.
+    /// Whether all processes of the group must be ended, even if the command ends by itself.
     must_end_all: bool,
 }
 
-impl Patience {
-    pub(crate) fn new(group: Option<i32>, times: Times, leaves_nothing: bool) -> Self {
+impl CommandTimer {
+    pub(crate) fn new(group: Option<i32>, times: TimeLimits, leaves_nothing: bool) -> Self {
         Self {
             group: group.and_then(Pid::from_raw),
             times,
-            phase: Phase::Running,
+            phase: WaitPhase::Running,
             deadline: None,
             total_deadline: deadline_after(times.total),
-            silence: deadline_after(times.silence),
+            silence_deadline: deadline_after(times.max_silence),
             exit_deadline: None,
             is_silent: true,
             forced: None,
@@ -133,53 +135,55 @@ impl Patience {
         self.forced
     }
 
-    pub(crate) fn output_left(&self, is_open: bool) -> OutputLeft {
+    pub(crate) fn output_left(&self, is_open: bool) -> OutputState {
         match (is_open, self.is_silent) {
-            (false, _) => OutputLeft::Closed,
-            (true, true) => OutputLeft::Silent,
-            (true, false) => OutputLeft::Complete,
+            (false, _) => OutputState::Closed,
+            (true, true) => OutputState::Silent,
+            (true, false) => OutputState::StillWriting,
         }
     }
 
-    /// Returns when to act next, if nothing else happens before.
+    /// Returns when [`note_timeout`](Self::note_timeout) must be called if nothing else happens.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => {
-                [self.total_deadline, self.silence, self.exit_deadline].into_iter().flatten().min()
+            WaitPhase::Running => {
+                [self.total_deadline, self.silence_deadline, self.exit_deadline].into_iter().flatten().min()
             }
-            Phase::Draining | Phase::Asked | Phase::Killed => self.deadline,
+            WaitPhase::Draining | WaitPhase::AskedToEnd | WaitPhase::Killed => self.deadline,
         }
     }
 
-    /// Records that something was read, which restarts the limit of silence.
+    /// Records that `length` bytes were read. This restarts the time limit for silence.
     pub(crate) fn note_output(&mut self, length: usize) {
         match self.phase {
-            Phase::Running if length > 0 => self.silence = deadline_after(self.times.silence),
-            Phase::Draining if length > 0 => self.listen(),
+            WaitPhase::Running if length > 0 => {
+                self.silence_deadline = deadline_after(self.times.max_silence);
+            }
+            WaitPhase::Draining if length > 0 => self.wait_for_silence(),
             _ => {}
         }
     }
 
     /// Records that the output is complete.
-    pub(crate) fn is_over(&mut self) {
+    pub(crate) fn note_complete(&mut self) {
         self.exit_deadline = self.exit_deadline.or(deadline_after(Some(self.times.exit_grace)));
     }
 
-    /// Records that the output was not complete.
+    /// Records that the output was not complete after all.
     pub(crate) fn note_incomplete(&mut self) {
         self.exit_deadline = None;
     }
 
-    /// Records that the listener requested an end.
-    pub(crate) fn stop(&mut self) {
-        if self.phase == Phase::Running {
+    /// Asks the command to end, because the listener requested it.
+    pub(crate) fn note_stop_request(&mut self) {
+        if self.phase == WaitPhase::Running {
             self.forced = Some(ForcedEnd::Stopped);
-            self.ask(Signal::TERM);
+            self.ask_to_end(Signal::TERM);
         }
     }
 
-    /// Waits for silence, but not longer than the command itself could have run.
-    fn listen(&mut self) {
+    /// Waits until the output is silent, but not longer than the command itself was allowed to run.
+    fn wait_for_silence(&mut self) {
         let silence = Instant::now() + OPEN_OUTPUT_GRACE;
         let latest = self.total_deadline.filter(|latest| *latest < silence);
         self.is_silent = latest.is_none();
@@ -189,34 +193,34 @@ impl Patience {
     /// Records that the command has ended.
     pub(crate) fn note_end(&mut self) {
         match self.phase {
-            Phase::Running => {
-                self.phase = Phase::Draining;
-                // The data already in the pipes is read, even if little time is left.
+            WaitPhase::Running => {
+                self.phase = WaitPhase::Draining;
+                // Read the data that is already in the pipes, even if little time is left.
                 self.total_deadline =
                     self.total_deadline.map(|latest| latest.max(Instant::now() + OPEN_OUTPUT_GRACE));
-                self.listen();
+                self.wait_for_silence();
             }
-            // The other processes of its group have the same time.
-            Phase::Asked | Phase::Draining | Phase::Killed => {}
+            // The other processes of the group still have the same time.
+            WaitPhase::AskedToEnd | WaitPhase::Draining | WaitPhase::Killed => {}
         }
     }
 
-    /// Records a signal to this process. A second one ends the wait.
-    pub(crate) fn note_signal(&mut self, signal: Signal, has_ended: bool) -> Next {
+    /// Records that this process received a signal. A second signal ends the waiting.
+    pub(crate) fn note_signal(&mut self, signal: Signal, has_ended: bool) -> WaitDecision {
         self.forced = self.forced.or(Some(ForcedEnd::Signalled(signal)));
         match self.phase {
-            Phase::Running => self.ask(signal),
-            Phase::Asked => self.kill(),
-            Phase::Draining | Phase::Killed if has_ended => return Next::Stop,
-            Phase::Draining | Phase::Killed => {}
+            WaitPhase::Running => self.ask_to_end(signal),
+            WaitPhase::AskedToEnd => self.kill(),
+            WaitPhase::Draining | WaitPhase::Killed if has_ended => return WaitDecision::Stop,
+            WaitPhase::Draining | WaitPhase::Killed => {}
         }
-        Next::Continue
+        WaitDecision::Continue
     }
 
     /// Records that the deadline has passed.
-    pub(crate) fn note_timeout(&mut self) -> Next {
+    pub(crate) fn note_timeout(&mut self) -> WaitDecision {
         match self.phase {
-            Phase::Running => {
+            WaitPhase::Running => {
                 let passed = self.deadline();
                 self.forced = Some(if passed == self.exit_deadline {
                     ForcedEnd::OutputHeldOpen
@@ -225,39 +229,39 @@ impl Patience {
                 } else {
                     ForcedEnd::Silent
                 });
-                self.ask(Signal::TERM);
-                Next::Continue
+                self.ask_to_end(Signal::TERM);
+                WaitDecision::Continue
             }
-            Phase::Asked => {
+            WaitPhase::AskedToEnd => {
                 self.kill();
-                Next::Continue
+                WaitDecision::Continue
             }
-            Phase::Draining | Phase::Killed => Next::Stop,
+            WaitPhase::Draining | WaitPhase::Killed => WaitDecision::Stop,
         }
     }
 
-    fn ask(&mut self, signal: Signal) {
+    fn ask_to_end(&mut self, signal: Signal) {
         self.send(signal);
-        // A stopped process would not receive it.
+        // A stopped process would not receive the signal before it continues.
         self.send(Signal::CONT);
-        self.phase = Phase::Asked;
+        self.phase = WaitPhase::AskedToEnd;
         self.deadline = Some(Instant::now() + self.times.grace);
     }
 
     fn kill(&mut self) {
         self.send(Signal::KILL);
-        self.phase = Phase::Killed;
+        self.phase = WaitPhase::Killed;
         self.deadline = Some(Instant::now() + OPEN_OUTPUT_GRACE);
     }
 
-    /// Ends the processes that a forced command left in its group, whether or not they hold a pipe.
-    pub(crate) fn leave(&self) {
+    /// Kills the processes that the command left in its group, if it was forced to end or the group must end.
+    pub(crate) fn end_remaining_processes(&self) {
         if self.forced.is_some() || self.must_end_all {
             self.send(Signal::KILL);
         }
     }
 
-    /// Sends a signal, unless the group has ended.
+    /// Sends a signal to the group. Does nothing if the group has ended.
     fn send(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);
@@ -265,7 +269,7 @@ impl Patience {
     }
 }
 
-/// Returns the moment after this time; `None` for never.
+/// Returns the moment after this duration. Returns `None` if there is no limit.
 fn deadline_after(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
 }

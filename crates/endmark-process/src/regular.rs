@@ -1,8 +1,8 @@
-//! Opens and reads files at given paths without blocking.
+//! Opens and reads files without blocking.
 //!
-//! A named pipe without a writer blocks the process that opens it, and a device may block or be endless. A command
-//! that handles timers and signals, or a path from another program, must not block. So only regular files are read,
-//! and only up to a limit.
+//! A named pipe without a writer blocks the process that opens it, and a device may block or be endless. A
+//! command that handles timers and signals must not block, and neither must a path that another program
+//! supplies. Therefore only regular files are read, and only up to a limit.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -11,26 +11,28 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Maximum size of a file that a person writes, such as a configuration, a template or a certificate.
+/// Maximum size in bytes of files that people write, such as configurations, templates and certificates.
 pub const MAX_WRITTEN_BYTES: u64 = 16 << 20;
 
 /// Opens a regular file for reading, without blocking.
 ///
 /// # Errors
-/// The system's error; for anything but a regular file, an error that names its kind.
+///
+/// The system's error. For anything but a regular file, the error states the kind of the file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Devices are not even opened: opening alone may have an effect.
-    check(fs::metadata(path)?.file_type())?;
+    // Do not open devices at all, because opening one may already have an effect.
+    check_regular(fs::metadata(path)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(non_blocking()).open(path)?;
-    // It may be a different file than the one that was checked.
-    check(file.metadata()?.file_type())?;
+    // Meanwhile, the path may refer to another file than the one that was checked.
+    check_regular(file.metadata()?.file_type())?;
     Ok(file)
 }
 
 /// Reads a regular file of at most `limit` bytes, without blocking.
 ///
 /// # Errors
-/// As [`open_regular`], and [`io::ErrorKind::FileTooLarge`] for a larger file.
+///
+/// The same as [`open_regular`], and [`io::ErrorKind::FileTooLarge`] if the file is larger.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -42,26 +44,29 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most `limit` bytes as text, without blocking.
 ///
-/// # Errors The same as [`read_regular`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
+/// # Errors
+///
+/// The same as [`read_regular`], and [`io::ErrorKind::InvalidData`] if the file is not UTF-8.
 pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
     let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
     String::from_utf8(read_regular(path, limit)?).map_err(not_utf8)
 }
 
-/// Opens a file for writing with these options, without blocking. Writes to it do not block either.
+/// Opens a file for writing with these options, without blocking. Later writes do not block either.
 ///
 /// # Errors
-/// The system's error. A named pipe without a reader fails at once.
+///
+/// The system's error. A named pipe without a reader is an error.
 pub fn open_to_write(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(non_blocking()).open(path)
 }
 
 fn non_blocking() -> i32 {
-    // The flags are few and small on every system.
+    // The flags are small numbers on all systems.
     i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
 }
 
-fn check(kind: FileType) -> io::Result<()> {
+fn check_regular(kind: FileType) -> io::Result<()> {
     let what = if kind.is_file() {
         return Ok(());
     } else if kind.is_dir() {

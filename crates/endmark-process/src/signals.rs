@@ -1,20 +1,20 @@
-//! The signals that ask this process to end, and are forwarded to the tool.
+//! Watches the signals that ask this process to end, which are then forwarded to the tool.
 
 use std::io;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
-/// Watches the signals that ask this process to end, from its creation on.
+/// Receives the signals that ask this process to end.
 #[derive(Debug)]
-pub struct Signals {
+pub struct EndSignals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
     hang_up: unix::Signal,
 }
 
-impl Signals {
-    /// Starts to watch them; must be called within a runtime.
+impl EndSignals {
+    /// Starts to receive the signals. Must be called within an async runtime.
     pub fn watch() -> io::Result<Self> {
         Ok(Self {
             interrupt: unix::signal(SignalKind::interrupt())?,
@@ -23,7 +23,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::INT,
@@ -33,8 +33,8 @@ impl Signals {
     }
 }
 
-/// Returns the usual name of a signal.
-pub fn name(number: i32) -> String {
+/// Returns the usual name of a signal, such as `SIGTERM`.
+pub fn signal_name(number: i32) -> String {
     let known = match number {
         1 => "SIGHUP",
         2 => "SIGINT",

@@ -1,35 +1,35 @@
-//! Reads standard input to its end, within its limit, before a tool is started. (EN-4)
+//! Reads standard input completely, within its limit, before a tool is started. (EN-4)
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Bytes that are held in memory at once.
+/// At most this many bytes are in memory at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Standard input as it was read.
+/// The result of reading standard input.
 #[derive(Debug)]
 pub enum SpooledInput {
-    /// All of it, in an unnamed file, from its beginning.
+    /// The complete input in an unnamed file, positioned at its start.
     Within(File),
-    /// It exceeds the limit.
+    /// The input exceeds the limit.
     TooLarge {
-        /// Bytes that were read.
+        /// Number of bytes that were read.
         actual: u64,
     },
 }
 
-/// Error of reading standard input.
+/// Error of [`spool`].
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// It cannot be read.
+    /// The input cannot be read.
     #[error(transparent)]
     Read(io::Error),
-    /// It cannot be kept.
+    /// The temporary file cannot be written.
     #[error("standard input cannot be kept in a temporary file: {0}")]
     Keep(io::Error),
 }
 
-/// Reads everything, but not much more than `limit` bytes, into an unnamed file.
+/// Copies the input into an unnamed file. Stops soon after the input exceeds `limit` bytes.
 pub fn spool(mut input: impl Read, limit: u64) -> Result<SpooledInput, SpoolError> {
     let mut file = tempfile::tempfile().map_err(SpoolError::Keep)?;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn input_over_the_limit_is_refused_without_reading_on() {
+    fn reading_stops_when_the_input_exceeds_the_limit() {
         assert!(matches!(spool(&b"abc"[..], 2).unwrap(), SpooledInput::TooLarge { actual: 3 }));
         let SpooledInput::TooLarge { actual } = spool(io::repeat(1), 1_000_000).unwrap() else {
             panic!("it is too large")

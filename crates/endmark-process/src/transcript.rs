@@ -1,30 +1,31 @@
-//! Keeps the output of a command in a file of limited size: its beginning, its end, and the number of bytes left out
-//! between.
+//! Writes the output of a command to a file of limited size: its beginning, its end, and the number of bytes
+//! that are omitted between them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::capture::Ring;
+use crate::capture::TailBuffer;
 use crate::regular::open_to_write;
 
-/// Bytes of the end that are kept.
+/// Number of bytes that are kept from the end.
 const TAIL_BYTES: usize = 64 << 10;
 
-/// A file that takes output up to a limit.
+/// A file that receives output up to a limit.
 #[derive(Debug)]
-pub struct Transcript {
+pub struct OutputTranscript {
     file: File,
-    /// Bytes that the file may still take.
+    /// Number of bytes that may still be written to the file.
     remaining: u64,
-    tail: Ring,
+    tail: TailBuffer,
     omitted_bytes: u64,
-    /// Why writing has stopped, if it has.
+    /// Why writing has failed. `None` if it has not failed.
     failure: Option<io::Error>,
 }
 
-impl Transcript {
-    /// Creates a file that only its owner can read. Its beginning has at most this many bytes.
+impl OutputTranscript {
+    /// Creates a file that only its owner can read. `limit_bytes` is the maximum size of the output's
+    /// beginning.
     pub fn create(path: &Path, limit_bytes: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -33,13 +34,13 @@ impl Transcript {
         Ok(Self {
             file,
             remaining: limit_bytes,
-            tail: Ring::new(TAIL_BYTES),
+            tail: TailBuffer::new(TAIL_BYTES),
             omitted_bytes: 0,
             failure: None,
         })
     }
 
-    /// Adds the next bytes. A full disk costs the transcript and not the run.
+    /// Adds the next bytes. If the disk is full, only the transcript is incomplete, and the run continues.
     pub fn push(&mut self, bytes: &[u8]) {
         let fitting = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(fitting);
@@ -51,7 +52,7 @@ impl Transcript {
         self.tail.push(rest);
     }
 
-    /// Completes the file. The error is why a part of it is missing.
+    /// Completes the file. Fails if a part of it could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -74,7 +75,7 @@ mod tests {
     fn a_long_transcript_keeps_both_ends_and_counts_the_middle() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.out");
-        let mut transcript = Transcript::create(&path, 10).unwrap();
+        let mut transcript = OutputTranscript::create(&path, 10).unwrap();
         transcript.push(b"beginning|");
         for _ in 0..3 {
             transcript.push(&vec![b'x'; TAIL_BYTES]);
@@ -84,7 +85,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         let middle = format!("beginning|\n[… {} bytes left out …]\nxxx", 2 * TAIL_BYTES + 3);
         assert!(text.starts_with(&middle) && text.ends_with("xend"), "{}", &text[..80]);
-        let mut short = Transcript::create(&path, 10).unwrap();
+        let mut short = OutputTranscript::create(&path, 10).unwrap();
         short.push(b"beginning|end");
         short.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"beginning|end");

@@ -1,4 +1,5 @@
-//! Runs only `stitch --batch` of the command, for `bench/recovery`: JSON Lines in, JSON Lines out.
+//! Runs `stitch --batch` without the rest of the command, for `bench/recovery`: JSON Lines in, JSON Lines
+//! out.
 //!
 //!     cargo build --release -p endmark-recovery --example stitch_batch
 //!     python3 bench/recovery/run.py --command target/release/examples/stitch_batch
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The answer to one line of a batch.
+/// Returns the result for one line of a batch.
 fn answer(request: &Value) -> Result<Value, Box<dyn Error>> {
     let word = |name: &str| request[name].as_str();
     let format = Format::parse(word("format").unwrap_or("auto"), word("marker"))?;

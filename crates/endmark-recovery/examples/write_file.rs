@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the whole document, and the prompt that requested its rest.
+/// Returns the whole document, and the prompt that requested the missing part.
 fn recover() -> Result<(String, String), Box<dyn std::error::Error>> {
     let Verdict::Truncated(truncation) = detect(CUT.as_bytes(), &Format::Json).verdict else {
         return Err("it is not seen to be cut".into());
@@ -37,7 +37,7 @@ fn recover() -> Result<(String, String), Box<dyn std::error::Error>> {
     if resumed != merged.text {
         return Err("the two ways differ".into());
     }
-    // A strict reader wants the line feeds escaped.
+    // Strict parsers require escaped line feeds.
     let whole = escape_control_characters(&resumed).0.into_owned();
     match merge_chunks(&whole, "and more", &Format::Json, AskedFrom::Cut) {
         Err(MergeError::NothingToJoin { .. }) => Ok((whole, prompt)),

@@ -1,8 +1,8 @@
-//! Formatting correction: the prompt that requests it, and the document in the answer (PC-6).
+//! Formatting correction: builds the prompt, and finds the document in the answer (PC-6).
 
-mod kept;
+mod kept_values;
 
-pub(crate) use kept::{first_changed, first_lost, first_missing};
+pub(crate) use kept_values::{first_changed, first_lost, first_missing};
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,16 @@ use crate::SchemaProblem;
 use endmark_text::detect::detect;
 use endmark_text::{Format, Open, Truncation, Verdict};
 
-/// Maximum number of problems that a prompt lists. A model that corrects these corrects the others as well.
-const MAX_PROBLEMS: usize = 20;
+/// Maximum number of problems that a prompt lists. A model that corrects these usually corrects the others,
+/// too.
+const MAX_LISTED_PROBLEMS: usize = 20;
 
-/// Maximum number of characters of a validator's message in a prompt. Some validators quote the whole document.
+/// Maximum number of characters of a validator's message in a prompt. Some validators quote the whole
+/// document.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Returns the prompt that requests a corrected document. It lists the validator's messages, sorted by path and then
-/// message, and requests only the whole document (PC-6).
+/// Returns the prompt that requests a corrected document (PC-6). It lists the problems, sorted by path and
+/// then message, and demands that the answer is only the whole document.
 ///
 /// ```
 /// use endmark_recovery::{SchemaProblem, build_correction_prompt};
@@ -27,9 +29,9 @@ const MAX_MESSAGE_CHARS: usize = 500;
 pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
     let sorted = sort_problems(problems.to_vec());
     let mut prompt = String::from("The JSON in your last reply is not what was asked for:\n");
-    for problem in sorted.iter().take(MAX_PROBLEMS) {
+    for problem in sorted.iter().take(MAX_LISTED_PROBLEMS) {
         let line = problem.to_string();
-        // A message of several lines could look like several problems.
+        // A message with several lines could look like several problems.
         let mut line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some((end, _)) = line.char_indices().nth(MAX_MESSAGE_CHARS) {
             line.truncate(end);
@@ -37,7 +39,7 @@ pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
         }
         let _ = writeln!(prompt, "- {line}");
     }
-    if let Some(more) = sorted.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
+    if let Some(more) = sorted.len().checked_sub(MAX_LISTED_PROBLEMS).filter(|more| *more > 0) {
         let _ = writeln!(prompt, "- and {more} more of the same kind");
     }
     prompt.push_str(
@@ -54,9 +56,9 @@ pub(crate) fn sort_problems(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProbl
     problems
 }
 
-/// Returns the only whole JSON document in a reply: the reply itself, the content of the only code fence with a
-/// document, or the text from the first to the last bracket (PC-6). Returns `None` if there is no such document, or
-/// if several fences contain one.
+/// Returns the only whole JSON document in a reply (PC-6): the reply itself, the content of the only code
+/// fence with a document, or the text from the first to the last bracket. Returns `None` if there is no such
+/// document, or if several fences contain one.
 ///
 /// ```
 /// use endmark_recovery::extract_json;
@@ -83,7 +85,7 @@ fn is_whole(text: &str) -> bool {
     detect(text.as_bytes(), &Format::Json).verdict.is_whole()
 }
 
-/// Returns the contents of the closed code fences. A line of a document never begins like a fence, because JSON
+/// Returns the contents of the closed code fences. A line of JSON never begins like a fence, because JSON
 /// strings contain no line breaks.
 fn fenced_blocks(reply: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
@@ -105,7 +107,7 @@ fn fenced_blocks(reply: &str) -> Vec<&str> {
     blocks
 }
 
-/// Returns why a text is not a whole document. Returns `None` if it is one.
+/// Returns the reason why a text is not a whole document, or `None` if it is one.
 pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
     let message = match detect(text.as_bytes(), &Format::Json).verdict {
         Verdict::Whole => return None,
@@ -117,8 +119,8 @@ pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
     Some(SchemaProblem { path: String::new(), message })
 }
 
-/// Closes all open elements of a valid beginning, so that a schema can report what is missing. The invented end is
-/// used only for validation.
+/// Closes all open elements of a valid beginning, so that a schema can report what is missing. The closed
+/// text is used only for validation.
 pub(crate) fn close_for_validation(text: &str) -> Option<String> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let cut = match verdict {
@@ -144,7 +146,7 @@ fn close(settled: &str, cut: &Truncation) -> Option<String> {
             Open::Object => brackets.push('}'),
             Open::Array => brackets.push(']'),
             Open::String => quote = "\"",
-            // JSON never has these open elements.
+            // JSON never has these open constructs.
             Open::Fence { .. } | Open::Link | Open::Row | Open::Tag(_) | Open::Markup(_) => return None,
         }
     }
@@ -153,7 +155,7 @@ fn close(settled: &str, cut: &Truncation) -> Option<String> {
         return None;
     }
     let without_comma = beginning.strip_suffix(',').unwrap_or(beginning);
-    // In an open string, the settled part is closed unchanged. A key or a colon before the cut gets a value.
+    // An open string is closed after its settled part. An incomplete key or member gets a value.
     let stem = if quote.is_empty() { without_comma } else { settled };
     ["", "null", ":null"]
         .into_iter()

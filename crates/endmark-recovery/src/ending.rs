@@ -1,26 +1,26 @@
-//! How the bytes of a reply ended, and the provider's report about it.
+//! How the stream of a reply ended, and why the provider stopped.
 
 /// How the stream of a reply ended. All verdicts depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// The protocol's own end arrived.
+    /// The stream ended with the protocol's terminal event.
     Clean,
     /// The upstream reported an error in the middle of the reply.
     UpstreamError,
     /// No byte arrived within the idle limit.
     Stalled,
-    /// The bytes stopped without a terminal event: a reset or a close.
+    /// The connection closed or was reset before a terminal event.
     Dropped,
     /// The client disconnected.
     Cancelled,
-    /// The reply exceeded the configured size.
+    /// The reply exceeded the configured maximum size.
     OverCap,
-    /// The process that forwarded the reply was stopped.
+    /// The process that forwarded the reply stopped.
     Interrupted,
 }
 
 impl Ending {
-    /// Returns the literal name, as in the log.
+    /// Returns the name that the log uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -34,9 +34,9 @@ impl Ending {
     }
 }
 
-/// The provider's reason for stopping, independent of the words of its wire format (PC-8).
+/// The provider's reason for stopping, independent of its wire format (PC-8).
 ///
-/// The reason is a hint. Providers sometimes report a wrong one, and the text decides.
+/// Providers sometimes report a wrong reason, so it is only a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// The model ended its turn, or completed a tool call.
@@ -45,18 +45,18 @@ pub enum Stop {
     Sequence,
     /// The model reached the limit of output tokens.
     Limit,
-    /// Content filter, safety, recitation or refusal: never resumed.
+    /// A content filter, a safety rule, recitation or a refusal stopped the reply. Never resumed.
     Refused,
-    /// The provider paused a turn of its own (`pause_turn`): never resumed.
+    /// The provider paused its own turn (`pause_turn`). Never resumed.
     Paused,
-    /// The server stopped a reply that repeated itself: cut, and never resumed.
+    /// The server stopped a reply that repeated itself. It counts as cut, but is never resumed.
     Repetition,
-    /// An unknown reason. It is forwarded and disclosed, and the reply is never resumed.
+    /// An unknown reason. The reply is forwarded with this reason, and never resumed.
     Unknown,
 }
 
 impl Stop {
-    /// Returns the literal name, as in the log.
+    /// Returns the name that the log uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",

@@ -1,29 +1,29 @@
-//! Whether a reply is whole, cut, or to be forwarded: the table of PC-8 as one function.
+//! Decides whether a reply is whole, cut, or forwarded unchanged: the table of PC-8 as one function.
 
 use endmark_text::Verdict;
 
 use crate::{Ending, Stop};
 
-/// The kinds of cut (PC-8).
+/// The kind of a cut (PC-8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CutKind {
     /// The limit of output tokens was reached.
     Limit,
-    /// The stream ended with a reset, a stall, or without a terminal event.
+    /// The stream broke or stalled, or ended without a terminal event.
     Dropped,
-    /// The provider reports a normal stop, but the required grammar is violated or incomplete.
+    /// The provider reports a normal stop, but the text is incomplete or invalid in the required format.
     Format,
     /// A required end marker is missing.
     Marker,
-    /// Reasoning used up the limit, without any text.
+    /// The model used all output tokens for reasoning, and wrote no text.
     Empty,
-    /// The provider refuses the request because it exceeds the context window. It is read from an error and never
-    /// from a reply, so [`judge`] does not return it.
+    /// The provider rejects the request because it exceeds the context window. This is an error and not a
+    /// reply, so [`judge`] never returns it.
     Window,
 }
 
 impl CutKind {
-    /// Returns the literal name, as in the log.
+    /// Returns the name that the log uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Limit => "limit",
@@ -36,24 +36,25 @@ impl CutKind {
     }
 }
 
-/// The evidence about a reply (PC-8).
+/// The evidence from which a reply is judged (PC-8).
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     /// How the stream of the reply ended.
     pub ending: Ending,
-    /// The provider's reason for stopping, if any.
+    /// The provider's reason for stopping, or `None` if it reported none.
     pub stop: Option<Stop>,
-    /// The verdict of a *required* grammar, if there is one. A detected format does not belong here.
+    /// The verdict of the *required* format, if there is one. The verdict of a detected format must not be
+    /// used here.
     pub grammar: Option<&'a Verdict>,
-    /// Whether that grammar is an end marker.
+    /// Whether the required format is an end marker.
     pub marker: bool,
-    /// Output tokens, as the provider counted them.
+    /// Number of output tokens, as counted by the provider.
     pub output_tokens: Option<u64>,
-    /// The limit of output tokens that was sent upstream.
+    /// The limit of output tokens in the upstream request.
     pub limit: Option<u64>,
-    /// Whether any text other than white space arrived.
+    /// Whether the reply contains any text other than whitespace.
     pub has_text: bool,
-    /// Whether the model reasoned.
+    /// Whether the reply contains reasoning.
     pub reasoned: bool,
 }
 
@@ -62,18 +63,19 @@ pub struct Evidence<'a> {
 pub enum Judgement {
     /// Nothing is missing.
     Whole {
-        /// Whether it was dropped or stopped by its limit, although it is whole: to be disclosed, with the normal
-        /// stop reason.
+        /// Whether the stream broke or the limit was reached although the text is whole. This must be
+        /// disclosed, together with a normal stop reason.
         disclosed: bool,
     },
     /// Something is missing.
     Cut(CutKind),
-    /// Refused, filtered, paused, or ended for an unknown reason: forwarded unchanged, never resumed.
+    /// The reply was refused, filtered or paused, or ended for an unknown reason. It is forwarded unchanged,
+    /// and never resumed.
     Passed,
 }
 
 impl Judgement {
-    /// Returns the literal name, as in the log: `whole`, `passed` or the kind of cut.
+    /// Returns the name that the log uses: `whole`, `passed` or the kind of cut.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole { .. } => "whole",
@@ -84,16 +86,16 @@ impl Judgement {
 }
 
 /// The first column of the table: how the stream ended.
-enum Stream {
+enum StreamEnd {
     Clean,
     Broken,
 }
 
-/// The second column: the provider's reason, corrected by the token count.
+/// The second column: the provider's reason, corrected with the token count.
 enum StopMeaning {
     Nothing,
     Normal,
-    /// A normal stop, but the output count reaches the limit: some servers report it wrongly.
+    /// A normal stop although the token count reaches the limit: some servers report this wrongly.
     NormalAtLimit,
     Sequence,
     Limit,
@@ -101,24 +103,24 @@ enum StopMeaning {
     Passed,
 }
 
-/// The third column: the verdict of the required grammar.
-enum Grammar {
+/// The third column: the verdict of the required format.
+enum FormatVerdict {
     NotRequired,
     Whole,
     Truncated,
     Malformed,
 }
 
-/// Judges a reply by how its stream ended, the provider's reason and the required grammar. This is the whole table of
-/// PC-8, and the only place where it is decided.
+/// Judges a reply by how its stream ended, the provider's reason, and the verdict of the required format.
+/// This is the whole table of PC-8, and the only code that implements it.
 ///
-/// Three cells that the table leaves open:
+/// The table leaves three cases open:
 /// - A clean end without a reason counts as a normal stop.
-/// - A reason that arrived before the stream broke still counts, and its verdict is disclosed: the provider ended the
-///   text, and only the protocol's last event was lost. If the required grammar is incomplete as well, the break has
-///   lost text.
-/// - A malformed text with a normal stop is whole here: nothing is missing from it, and validation reports what is
-///   wrong with it (PC-6).
+/// - A stop reason that arrived before the stream broke still counts, and the break is disclosed: only the
+///   terminal event is missing. But if the text is incomplete in the required format, the break has lost
+///   text.
+/// - A malformed text with a normal stop counts as whole: nothing is missing from it. Validation reports its
+///   errors (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
@@ -146,58 +148,69 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
         Judgement::Cut(if evidence.reasoned && !evidence.has_text { CutKind::Empty } else { CutKind::Limit });
     let open = Judgement::Cut(if evidence.marker { CutKind::Marker } else { CutKind::Format });
 
-    let stream = stream(evidence);
+    let stream = stream_end(evidence);
     let meaning = stop_meaning(evidence, &stream);
-    let grammar = grammar(evidence);
+    let grammar = format_verdict(evidence);
     match (stream, meaning, grammar) {
         (_, StopMeaning::Passed, _) => Judgement::Passed,
 
-        (Stream::Clean, StopMeaning::Sequence, _) => whole,
-        (Stream::Broken, StopMeaning::Sequence, _) => disclosed,
+        (StreamEnd::Clean, StopMeaning::Sequence, _) => whole,
+        (StreamEnd::Broken, StopMeaning::Sequence, _) => disclosed,
 
-        (_, StopMeaning::Limit, Grammar::Whole) => disclosed,
-        (_, StopMeaning::Limit, Grammar::Truncated | Grammar::Malformed | Grammar::NotRequired) => ran_out,
-
-        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Truncated | Grammar::NotRequired) => ran_out,
-        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Whole | Grammar::Malformed) => whole,
-
-        (Stream::Clean, StopMeaning::Normal | StopMeaning::Nothing, Grammar::Truncated) => open,
+        (_, StopMeaning::Limit, FormatVerdict::Whole) => disclosed,
         (
-            Stream::Clean,
+            _,
+            StopMeaning::Limit,
+            FormatVerdict::Truncated | FormatVerdict::Malformed | FormatVerdict::NotRequired,
+        ) => ran_out,
+
+        (
+            StreamEnd::Clean,
+            StopMeaning::NormalAtLimit,
+            FormatVerdict::Truncated | FormatVerdict::NotRequired,
+        ) => ran_out,
+        (StreamEnd::Clean, StopMeaning::NormalAtLimit, FormatVerdict::Whole | FormatVerdict::Malformed) => {
+            whole
+        }
+
+        (StreamEnd::Clean, StopMeaning::Normal | StopMeaning::Nothing, FormatVerdict::Truncated) => open,
+        (
+            StreamEnd::Clean,
             StopMeaning::Normal | StopMeaning::Nothing,
-            Grammar::Whole | Grammar::NotRequired | Grammar::Malformed,
+            FormatVerdict::Whole | FormatVerdict::NotRequired | FormatVerdict::Malformed,
         ) => whole,
 
         (
-            Stream::Broken,
+            StreamEnd::Broken,
             StopMeaning::Normal | StopMeaning::NormalAtLimit | StopMeaning::Nothing,
-            Grammar::Whole,
+            FormatVerdict::Whole,
         ) => disclosed,
         (
-            Stream::Broken,
+            StreamEnd::Broken,
             StopMeaning::Normal | StopMeaning::NormalAtLimit | StopMeaning::Nothing,
-            Grammar::Truncated | Grammar::Malformed,
+            FormatVerdict::Truncated | FormatVerdict::Malformed,
         ) => dropped,
-        (Stream::Broken, StopMeaning::Normal, Grammar::NotRequired) => disclosed,
-        (Stream::Broken, StopMeaning::NormalAtLimit, Grammar::NotRequired) => ran_out,
-        (Stream::Broken, StopMeaning::Nothing, Grammar::NotRequired) => dropped,
+        (StreamEnd::Broken, StopMeaning::Normal, FormatVerdict::NotRequired) => disclosed,
+        (StreamEnd::Broken, StopMeaning::NormalAtLimit, FormatVerdict::NotRequired) => ran_out,
+        (StreamEnd::Broken, StopMeaning::Nothing, FormatVerdict::NotRequired) => dropped,
     }
 }
 
-/// Whether a reply reached its limit: as the provider says, or by its token count if it reports a normal stop.
+/// Whether a reply reached its limit, according to the provider, or according to the token count after a
+/// normal stop.
 pub(crate) fn is_at_limit(evidence: &Evidence<'_>) -> bool {
-    matches!(stop_meaning(evidence, &stream(evidence)), StopMeaning::Limit | StopMeaning::NormalAtLimit)
+    matches!(stop_meaning(evidence, &stream_end(evidence)), StopMeaning::Limit | StopMeaning::NormalAtLimit)
 }
 
-fn stream(evidence: &Evidence<'_>) -> Stream {
+fn stream_end(evidence: &Evidence<'_>) -> StreamEnd {
     match evidence.ending {
-        Ending::Clean => Stream::Clean,
+        Ending::Clean => StreamEnd::Clean,
         Ending::UpstreamError
         | Ending::Stalled
         | Ending::Dropped
         | Ending::Cancelled
         | Ending::OverCap
-        | Ending::Interrupted => Stream::Broken,
+        | Ending::Interrupted => StreamEnd::Broken,
     }
 }
 
@@ -205,13 +218,13 @@ fn stream(evidence: &Evidence<'_>) -> Stream {
 /// limit, or none.
 const EXTRA_COUNTED_TOKENS: u64 = 1;
 
-fn stop_meaning(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
+fn stop_meaning(evidence: &Evidence<'_>, stream: &StreamEnd) -> StopMeaning {
     let at_limit = match (evidence.output_tokens, evidence.limit) {
         (Some(output), Some(limit)) => output >= limit && output - limit <= EXTRA_COUNTED_TOKENS,
         (None, _) | (_, None) => false,
     };
     match (evidence.stop, stream) {
-        (Some(Stop::Normal), _) | (None, Stream::Clean) if at_limit => StopMeaning::NormalAtLimit,
+        (Some(Stop::Normal), _) | (None, StreamEnd::Clean) if at_limit => StopMeaning::NormalAtLimit,
         (Some(Stop::Normal), _) => StopMeaning::Normal,
         (Some(Stop::Sequence), _) => StopMeaning::Sequence,
         (Some(Stop::Limit | Stop::Repetition), _) => StopMeaning::Limit,
@@ -220,12 +233,12 @@ fn stop_meaning(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
     }
 }
 
-fn grammar(evidence: &Evidence<'_>) -> Grammar {
+fn format_verdict(evidence: &Evidence<'_>) -> FormatVerdict {
     match evidence.grammar {
-        None => Grammar::NotRequired,
-        Some(Verdict::Whole) => Grammar::Whole,
-        Some(Verdict::Truncated(_)) => Grammar::Truncated,
-        Some(Verdict::Malformed { .. }) => Grammar::Malformed,
+        None => FormatVerdict::NotRequired,
+        Some(Verdict::Whole) => FormatVerdict::Whole,
+        Some(Verdict::Truncated(_)) => FormatVerdict::Truncated,
+        Some(Verdict::Malformed { .. }) => FormatVerdict::Malformed,
     }
 }
 

@@ -18,8 +18,8 @@ pub use ending::{Ending, Stop};
 pub use judge::{CutKind, Evidence, Judgement, judge};
 pub use looping::{LoopDetector, ends_in_a_loop};
 pub use pipeline::{
-    CONTROL_CHARACTERS, CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy,
-    PipelineResult, PipelineStep,
+    CONTROL_CHARACTERS, CorrectionRequest, DEFAULT_MAX_CORRECTIONS, Pipeline, PipelineOutcome,
+    PipelinePolicy, PipelineResult, PipelineStep,
 };
 pub use prompt::{
     INSTRUCTION_PLACEHOLDER, PromptTemplateError, TOKEN_PLACEHOLDER, build_resume_prompt,

@@ -3,13 +3,13 @@
 /// A text loops if it ends with this many repetitions of one part. Lists and tables may repeat a line a few times.
 const MIN_REPETITIONS: usize = 6;
 /// Minimum total size of the repeated parts in bytes. A rule, a row of zeros or an indentation is shorter.
-const MIN_BYTES: usize = 1_024;
+const MIN_LOOP_BYTES: usize = 1_024;
 /// Number of bytes at the end that are examined. The longest detectable part is a sixth of this.
 const WINDOW_BYTES: usize = 8 * 1_024;
 /// Number of new bytes before the end is examined again.
 const STEP_BYTES: usize = 512;
 
-/// Detects, while a text arrives, that it repeats one part endlessly. The cost is linear in the text.
+/// Detects that a growing text repeats one part endlessly. The cost is linear in the text.
 ///
 /// ```
 /// use endmark_recovery::LoopDetector;
@@ -25,7 +25,7 @@ pub struct LoopDetector {
 }
 
 impl LoopDetector {
-    /// Examines all text received so far.
+    /// Checks all text received so far. Each call must pass the text of the last call and what arrived since.
     pub fn is_looping(&mut self, text: &str) -> bool {
         if text.len() < self.checked_bytes.saturating_add(STEP_BYTES) {
             return false;
@@ -39,8 +39,8 @@ impl LoopDetector {
 pub fn ends_in_a_loop(text: &str) -> bool {
     let bytes = text.as_bytes();
     let backwards: Vec<u8> = bytes.iter().rev().take(WINDOW_BYTES).copied().collect();
-    // The longest border of each prefix (Knuth, Morris and Pratt). The prefix without its border is its shortest
-    // period.
+    // For each prefix, the length of its longest border (Knuth, Morris, Pratt). The length without the border
+    // is the shortest period.
     let mut borders = vec![0; backwards.len()];
     for end in 1..backwards.len() {
         let mut border = borders[end - 1];
@@ -49,7 +49,7 @@ pub fn ends_in_a_loop(text: &str) -> bool {
         }
         borders[end] = border + usize::from(backwards[end] == backwards[border]);
         let (length, period) = (end + 1, end + 1 - borders[end]);
-        if length >= MIN_BYTES && period * MIN_REPETITIONS <= length {
+        if length >= MIN_LOOP_BYTES && period * MIN_REPETITIONS <= length {
             return true;
         }
     }
@@ -60,7 +60,7 @@ pub fn ends_in_a_loop(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether a loop is detected in a text that arrives a few bytes at a time.
+    /// Whether a loop is detected while a text arrives a few bytes at a time.
     fn detects_loop(text: &str) -> bool {
         let mut detector = LoopDetector::default();
         (0..=text.len()).step_by(7).any(|end| text.get(..end).is_some_and(|text| detector.is_looping(text)))

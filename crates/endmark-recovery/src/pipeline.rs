@@ -5,7 +5,7 @@ mod outcome;
 use std::fmt;
 
 pub use outcome::{
-    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
+    CorrectionRequest, DEFAULT_MAX_CORRECTIONS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
 };
 
 use crate::correction::{close_for_validation, first_lost, malformation, sort_problems};
@@ -17,14 +17,14 @@ use crate::{
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict, escape_control_characters};
 
-/// Reports what is wrong with a document. Can be shared between threads.
+/// A validator that can be shared between threads.
 type Validator = Box<dyn Validate + Send + Sync>;
 
-/// The problem of a text whose resume was exhausted although it is a valid document.
+/// The problem that is reported if the text is a valid document, but one of its seams is uncertain.
 const UNCERTAIN_SEAM_PROBLEM: &str =
     "it came in pieces, and where they meet something may be missing or there twice";
 
-/// The problem of a document that is whole only if strings may contain raw control characters.
+/// The problem of a document that is whole only if its strings may contain raw control characters.
 pub const CONTROL_CHARACTERS: &str = "control_characters";
 
 /// Processes one reply in these stages, always in this order (PC-6):
@@ -33,7 +33,7 @@ pub const CONTROL_CHARACTERS: &str = "control_characters";
 /// 2. schema validation `[3_MCP-TAS-071]`,
 /// 3. formatting correction `[3_MCP-TAS-071]`.
 ///
-/// Driven like [`Resume`]:
+/// It is driven like [`Resume`]:
 ///
 /// ```
 /// use endmark_recovery::{Join, Pipeline, PipelinePolicy, PipelineResult, PipelineStep, Reply, Stop};
@@ -57,14 +57,14 @@ pub struct Pipeline {
     required_format: Option<Format>,
     validator: Option<Validator>,
     resume: Resume,
-    /// How the resume ended. `None` before its end.
+    /// The result of the resume, or `None` while it runs.
     draft: Option<Draft>,
     corrections: u32,
     correction_pieces: Vec<PieceRecord>,
     step: PipelineStep,
 }
 
-/// The reply to deliver unless a correction is better.
+/// The reply that is delivered unless a correction succeeds.
 #[derive(Debug, Clone)]
 struct Draft {
     text: String,
@@ -76,8 +76,8 @@ struct Draft {
 }
 
 impl Pipeline {
-    /// Judges the first reply. If `json` is required, the text must be well-formed, and is also checked by the
-    /// `validator`, if any.
+    /// Judges the first reply. If JSON is required, the text must be well-formed, and the `validator` checks
+    /// it as well.
     pub fn new(
         policy: PipelinePolicy,
         demanded: Option<Format>,
@@ -90,8 +90,8 @@ impl Pipeline {
             may_change: policy.may_change,
             required_format: demanded,
             validator,
-            // This value is replaced before it is read.
-            step: PipelineStep::Correct(CorrectionAsk {
+            // A placeholder, which is replaced before it is read.
+            step: PipelineStep::Correct(CorrectionRequest {
                 attempt: 0,
                 prompt: String::new(),
                 text: String::new(),
@@ -101,7 +101,7 @@ impl Pipeline {
             corrections: 0,
             correction_pieces: Vec::new(),
         };
-        pipeline.check_schema();
+        pipeline.advance();
         pipeline
     }
 
@@ -110,17 +110,17 @@ impl Pipeline {
         self.step.clone()
     }
 
-    /// Processes a continuation. It has no effect unless one was requested.
+    /// Processes a continuation. It is ignored unless one was requested.
     pub fn accept_continuation(&mut self, reply: Reply, join: Join) {
         let PipelineStep::Resume(ask) = &self.step else { return };
-        // A regenerated reply is accepted only as a valid document. A continuation is corrected.
+        // A regenerated reply must be a valid document. An invalid continuation can still be corrected.
         let is_document = ask.wanted == RequestedReply::Restart && self.required_format == Some(Format::Json);
         let problems = if is_document { self.problems(&reply.text) } else { Vec::new() };
-        self.resume.reply_with(reply, join, problems.first().map(ToString::to_string));
-        self.check_schema();
+        self.resume.reply_with_problem(reply, join, problems.first().map(ToString::to_string));
+        self.advance();
     }
 
-    /// Processes the answer to a correction. It has no effect unless one was requested.
+    /// Processes the answer to a correction. It is ignored unless one was requested.
     pub fn accept_correction(&mut self, reply: Reply) {
         let (PipelineStep::Correct(ask), Some(draft)) = (&self.step, self.draft.take()) else { return };
         let text = ask.text.clone();
@@ -128,12 +128,12 @@ impl Pipeline {
         self.check_correction(draft, text, reply);
     }
 
-    /// Records that a call brought no answer. It has no effect after the end.
+    /// Records that a call returned no answer. It is ignored after the end.
     pub fn note_failure(&mut self, failure: AskFailure) {
         match (&self.step, self.draft.take()) {
             (PipelineStep::Resume(_), _) => {
                 self.resume.note_failure(failure);
-                self.check_schema();
+                self.advance();
             }
             (PipelineStep::Correct(_), Some(draft)) => {
                 if failure.is_attempt() {
@@ -151,7 +151,7 @@ impl Pipeline {
         }
     }
 
-    /// Records that the client has the first `bytes` of the text. See [`Resume::mark_sent`].
+    /// Records that the client has received the first `bytes` of the text. See [`Resume::mark_sent`].
     pub fn mark_sent(&mut self, bytes: usize) {
         self.resume.mark_sent(bytes);
     }
@@ -161,15 +161,15 @@ impl Pipeline {
         self.resume.history()
     }
 
-    /// Whether the last answer could be joined in several ways, or not with certainty. In that case it does not show
-    /// how the server continues a message.
+    /// Whether the seam of the last answer was ambiguous or uncertain. Such an answer does not show how the
+    /// server continues a message.
     pub fn is_in_doubt(&self) -> bool {
         self.resume.is_in_doubt()
     }
 
-    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first, because a cut reply violates every schema, and a
-    /// correction would invent the missing end.
-    fn check_schema(&mut self) {
+    /// Stage 1, truncation resume [3_MCP-TAS-072], and then stage 2. The resume comes first: a cut reply
+    /// violates every schema, and a correction would invent the missing end.
+    fn advance(&mut self) {
         match self.resume.step().clone() {
             ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
             ResumeStep::Done(ResumeOutcome::Passed) => {
@@ -191,26 +191,26 @@ impl Pipeline {
                 };
                 self.validate(Draft { attempts, disclosed, seams, ..Draft::new(text, result) });
             }
-            ResumeStep::Done(ResumeOutcome::Exhausted(exhausted)) => self.escalate(exhausted),
+            ResumeStep::Done(ResumeOutcome::Exhausted(exhausted)) => self.correct_exhausted(exhausted),
         }
     }
 
-    /// Stage 2, schema validation [3_MCP-TAS-071]. It applies only to whole texts.
+    /// Stage 2, schema validation [3_MCP-TAS-071]. Only whole texts are validated.
     fn validate(&mut self, mut draft: Draft) {
         if self.required_format != Some(Format::Json) {
             return self.finish(draft);
         }
         if let Verdict::Truncated(_) = detect(draft.text.as_bytes(), &Format::Json).verdict {
-            // The text is whole only because the client's own stop sequence ended it, as requested.
+            // The text is incomplete only because the client's own stop sequence ended it, as requested.
             return self.finish(draft);
         }
-        // Models write raw line feeds into strings. Escaping them keeps the value, so the model need not correct them.
+        // Models write raw line feeds in strings. Escaping them keeps the value, so no correction is needed.
         let received = std::mem::take(&mut draft.text);
         let (escaped, controls) = escape_control_characters(&received);
         let is_escaped = controls > 0 && malformation(&received).is_none();
         let document = if is_escaped { &*escaped } else { received.as_str() };
         draft.problems = self.problems(document);
-        let keeps_sent = self.resume.keeps_sent(document);
+        let keeps_sent = self.resume.keeps_sent_text(document);
         if is_escaped && !keeps_sent {
             draft
                 .problems
@@ -228,9 +228,9 @@ impl Pipeline {
         self.correct(draft, text);
     }
 
-    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]. The received text may still be
+    /// Requests a correction after an exhausted resume [3_MCP-TAS-071]. The received text may still be
     /// recoverable, and the schema's messages state what is missing.
-    fn escalate(&mut self, exhausted: ResumeExhausted) {
+    fn correct_exhausted(&mut self, exhausted: ResumeExhausted) {
         let tried = self.resume.history().len() > 1;
         let correctable =
             tried && self.required_format == Some(Format::Json) && exhausted.cause.allows_correction();
@@ -245,7 +245,7 @@ impl Pipeline {
         }
         draft.problems = self.problems(&raw);
         if draft.problems.is_empty() {
-            // The text is a document, but a seam is uncertain.
+            // The text is a document, but one of its seams is uncertain.
             draft
                 .problems
                 .push(SchemaProblem { path: String::new(), message: UNCERTAIN_SEAM_PROBLEM.to_owned() });
@@ -253,8 +253,8 @@ impl Pipeline {
         self.correct(draft, raw);
     }
 
-    /// Returns the problems of a text: that it is not a document, and the validator's problems with the document or
-    /// its valid beginning.
+    /// Returns the problems of a text: the reason why it is not a document, and the validator's problems with
+    /// the document or its valid beginning.
     fn problems(&self, text: &str) -> Vec<SchemaProblem> {
         let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
         if let (Some(validator), Some(document)) = (&self.validator, close_for_validation(text)) {
@@ -263,13 +263,13 @@ impl Pipeline {
         sort_problems(problems)
     }
 
-    /// Stage 3, formatting correction [3_MCP-TAS-071]. It comes last, because the model writes the whole document
-    /// again.
+    /// Stage 3, formatting correction [3_MCP-TAS-071]. It comes last, because the model writes the whole
+    /// document again.
     fn correct(&mut self, draft: Draft, text: String) {
         if self.corrections >= self.max_corrections {
             return self.finish(draft);
         }
-        self.step = PipelineStep::Correct(CorrectionAsk {
+        self.step = PipelineStep::Correct(CorrectionRequest {
             attempt: self.corrections + 1,
             prompt: build_correction_prompt(&draft.problems),
             text,
@@ -304,16 +304,17 @@ impl Pipeline {
             let why = format!("the corrected document still has {} problems: {first}", problems.len());
             self.record(reply, whole, why);
             if self.corrections < self.max_corrections {
-                // The next correction starts from the better document. The fallback and its problems do not change.
+                // The next correction starts from the better document. The draft remains the text to deliver
+                // if it fails.
                 let prompt = build_correction_prompt(&problems);
                 let attempt = self.corrections + 1;
-                self.step = PipelineStep::Correct(CorrectionAsk { attempt, prompt, text: document });
+                self.step = PipelineStep::Correct(CorrectionRequest { attempt, prompt, text: document });
                 self.draft = Some(draft);
                 return;
             }
             return self.finish(draft);
         }
-        if !self.resume.keeps_sent(&document) {
+        if !self.resume.keeps_sent_text(&document) {
             self.record(reply, whole, "the corrected document changes what the client has".to_owned());
             return self.finish(draft);
         }
@@ -329,7 +330,8 @@ impl Pipeline {
         self.finish(draft);
     }
 
-    /// Returns the first verified value that a valid corrected document loses although no schema requires that.
+    /// Returns the first verified value that a valid corrected document loses although no schema requires
+    /// this.
     fn first_lost(&self, draft: &Draft, document: &str) -> Option<String> {
         if self.may_change {
             return None;

@@ -1,31 +1,31 @@
-//! The prompt that asks a model for the rest of its cut reply (PC-3).
+//! Builds the prompt that asks a model for the rest of its cut reply (PC-3).
 
 use endmark_text::Format;
 
-/// The placeholder for the last valid token in a configured prompt. It is required.
+/// Placeholder for the last valid token in a configured prompt. It is required.
 pub const TOKEN_PLACEHOLDER: &str = "{last_valid_token}";
-/// The placeholder for the format's instruction in a configured prompt. It is optional.
+/// Placeholder for the instruction of the format in a configured prompt. It is optional.
 pub const INSTRUCTION_PLACEHOLDER: &str = "{instruction}";
 
 /// The default prompt.
 const DEFAULT_TEMPLATE: &str =
     "Your last reply was cut off. The last valid token that arrived is:\n{last_valid_token}\n{instruction}";
 
-/// Error of a configured prompt that cannot be used.
+/// Error for a configured prompt that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptTemplateError {
-    /// The placeholder for the last valid token is missing, so the model does not know where to continue.
+    /// The placeholder for the last valid token is missing, so the model would not know where to continue.
     #[error("the resume prompt needs the placeholder {TOKEN_PLACEHOLDER}")]
     NoToken,
-    /// The prompt has an unknown placeholder.
+    /// The prompt contains an unknown placeholder.
     #[error(
         "the resume prompt has an unknown placeholder {0}: use {TOKEN_PLACEHOLDER} or {INSTRUCTION_PLACEHOLDER}"
     )]
     UnknownPlaceholder(String),
 }
 
-/// Checks a configured prompt. It must have the placeholder for the last valid token, and no unknown placeholder
-/// (PC-3).
+/// Checks a configured prompt (PC-3). It must contain the placeholder for the last valid token, and no
+/// unknown placeholder.
 ///
 /// ```
 /// use endmark_recovery::{PromptTemplateError, check_prompt_template};
@@ -36,7 +36,7 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     let mut rest = template;
     while let Some(start) = rest.find('{') {
         rest = rest.get(start..).unwrap_or_default();
-        // Only a name in braces is a placeholder, because a prompt may contain JSON.
+        // Only a name in braces is a placeholder, because a prompt may also contain JSON.
         let name_len = rest.chars().skip(1).take_while(|c| c.is_ascii_lowercase() || *c == '_').count();
         let end = name_len + 2;
         match rest.get(..end) {
@@ -52,10 +52,10 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     if template.contains(TOKEN_PLACEHOLDER) { Ok(()) } else { Err(PromptTemplateError::NoToken) }
 }
 
-/// Returns the prompt that requests the rest of a cut reply. It contains the exact last valid token and the exact
-/// instruction of the format, but never the whole reply (PC-3).
+/// Returns the prompt that requests the rest of a cut reply. It contains the exact last valid token and the
+/// exact instruction of the format, but never the whole reply (PC-3).
 ///
-/// A template that [`check_prompt_template`] refuses is replaced by the default.
+/// The default prompt is used instead of a template that [`check_prompt_template`] rejects.
 ///
 /// ```
 /// use endmark_recovery::build_resume_prompt;
@@ -70,7 +70,7 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
 pub fn build_resume_prompt(last_valid_token: &str, format: &Format, template: Option<&str>) -> String {
     let template =
         template.filter(|template| check_prompt_template(template).is_ok()).unwrap_or(DEFAULT_TEMPLATE);
-    // Insert the token last. It comes from outside, and braces in it are not placeholders.
+    // Insert the token last: it comes from the reply, and braces in it are not placeholders.
     template
         .replace(INSTRUCTION_PLACEHOLDER, &instruction(format))
         .replace(TOKEN_PLACEHOLDER, last_valid_token)
@@ -87,7 +87,8 @@ fn instruction(format: &Format) -> String {
         Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
     };
     let anchored = match format {
-        // The quotation is the end of a row or a member, so a repetition would duplicate it.
+        // These formats need no such hint: the quoted text ends between rows or members, and repeating it
+        // would duplicate them.
         Format::Json | Format::Jsonl => "",
         Format::Markdown | Format::Tags | Format::Text | Format::Auto | Format::Marker(_) => {
             " Begin your answer with exactly the text of the last valid token, as it stands above, and go on from there."

@@ -1,13 +1,19 @@
-//! Joins a cut reply with its continuation, and is never silently wrong (PC-4). Each way to join the two parts is a
-//! candidate with a story (`propose`): unchanged, after an announcement, a fence or dots, after a repetition of any
-//! length, or at the last settled token. For each candidate the detector continues from its saved state at the cut
-//! (`survivor`). Candidates that the grammar accepts are weighed against each other (`evidence`). Text without the
-//! grammar of JSON has rules of its own (`plain`). If the evidence does not decide, the result is ambiguous.
+//! Joins a cut reply with its continuation, without ever guessing silently (PC-4).
+//!
+//! Each way to join the two parts is a candidate (`propose`). A candidate explains how the continuation came
+//! about: unchanged, after an announcement, a fence or an ellipsis, after a repeated part of any length, or
+//! at the last settled token. For each candidate, the detector continues from its saved state at the cut. The
+//! candidates that the grammar accepts are called survivors (`survivor`). They are weighed against each other
+//! (`evidence`). Text that is not JSON has its own rules (`plain`). If the evidence does not decide, the
+//! result is ambiguous.
 
+mod announcement;
 mod batch;
 mod candidate;
 mod chain;
 mod choices;
+mod continuation_start;
+mod continuation_starts;
 mod decision;
 mod ellipsis;
 mod escape;
@@ -15,31 +21,28 @@ mod evidence;
 mod fence;
 #[cfg(feature = "fit")]
 pub mod fit;
-mod foreword;
-mod identity;
 mod indent;
 mod joint;
-mod likeness;
 mod lines;
-mod opening;
-mod openings;
 mod overlap;
 mod plain;
-mod preamble;
+mod prompt_echo_and_remarks;
 mod propose;
-mod proven;
+mod proven_seam;
 mod quotation;
 mod reasoning;
 mod register;
 mod repetition;
+mod reply_remarks;
 mod restart;
 mod rows;
 mod seam;
+mod sequence_likelihood;
 mod stream;
 mod survivor;
 mod tail;
-mod talk;
 mod units;
+mod value_identity;
 
 #[cfg(test)]
 mod tests;
@@ -51,8 +54,8 @@ pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{CertainText, StitchStream};
 
 pub(crate) use fence::is_fence_line;
-pub(crate) use proven::merge_proven;
-pub(crate) use talk::{announces, is_about_reply};
+pub(crate) use proven_seam::merge_proven;
+pub(crate) use reply_remarks::{is_about_reply, is_announcement};
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -63,11 +66,11 @@ use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
 ///
-/// `from` is the position at which the model was asked to continue. For a format with a grammar, `Ok` means that the
-/// text is whole. For text without one, it means that the join is certain, although the continuation may be cut.
+/// `from` is the position at which the model was asked to continue. In a format with a grammar, `Ok` means
+/// that the text is whole. In other text, it means that the join is certain, although the continuation may
+/// itself be cut.
 ///
-/// # Errors
-/// [`MergeError`] states the reason and carries everything received.
+/// Returns a [`MergeError`] that states the reason and contains all received text.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, SeamStyle, merge_chunks};
@@ -88,11 +91,11 @@ pub fn merge_chunks(
     format: &Format,
     from: AskedFrom,
 ) -> Result<Merged, MergeError> {
-    merge_knowing(initial, continuation, format, from, ReasoningSigns::default())
+    merge_with_known_signs(initial, continuation, format, from, ReasoningSigns::default())
 }
 
-/// Does the same as [`merge_chunks`], for a request with these signs of reasoning.
-pub(crate) fn merge_knowing(
+/// Joins like [`merge_chunks`], with the signs of reasoning of the request.
+pub(crate) fn merge_with_known_signs(
     initial: &str,
     continuation: &str,
     format: &Format,
@@ -108,12 +111,11 @@ pub(crate) fn merge_knowing(
 
 /// Joins a cut text with what its server added to the same message (PC-3, PC-4).
 ///
-/// Joins like [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message.
-/// The request had no instruction. Therefore text without grammar contains no announcements, wrappers or remarks: a
-/// sentence that reads like one is the model's own and is kept.
+/// Joins like [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished
+/// message. The request contained no instruction, so the continuation of a text without a grammar contains no
+/// announcement, wrapper or remark. A sentence that reads like one belongs to the text and is kept.
 ///
-/// # Errors
-/// As [`merge_chunks`].
+/// Returns the errors of [`merge_chunks`].
 ///
 /// ```
 /// use endmark_recovery::stitch::continue_message;
@@ -124,11 +126,11 @@ pub(crate) fn merge_knowing(
 /// # Ok::<(), endmark_recovery::stitch::MergeError>(())
 /// ```
 pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
-    continue_message_knowing(initial, continuation, format, ReasoningSigns::default())
+    continue_message_with_known_signs(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// Does the same as [`continue_message`], for a request with these signs of reasoning.
-pub(crate) fn continue_message_knowing(
+/// Joins like [`continue_message`], with the signs of reasoning of the request.
+pub(crate) fn continue_message_with_known_signs(
     initial: &str,
     continuation: &str,
     format: &Format,
@@ -139,26 +141,26 @@ pub(crate) fn continue_message_knowing(
     merge_joint(&joint, initial, continuation)
 }
 
-/// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether
-/// the server continued that message (PC-3, PC-4).
+/// Joins a cut text with the answer of a server that received it as an unfinished message. Only the answer
+/// shows whether the server continued that message (PC-3, PC-4).
 ///
-/// Joins like [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message.
-/// Therefore, in text without grammar, a sentence that reads like a closing remark is the model's own and is kept.
+/// Joins like [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the
+/// message. So in text without a grammar, a sentence that reads like a closing remark belongs to the text and
+/// is kept.
 ///
-/// # Errors
-/// As [`merge_chunks`].
+/// Returns the errors of [`merge_chunks`].
 pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
-    continue_shown_knowing(initial, continuation, format, ReasoningSigns::default())
+    continue_shown_with_known_signs(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// Does the same as [`continue_shown`], for a request with these signs of reasoning.
-pub(crate) fn continue_shown_knowing(
+/// Joins like [`continue_shown`], with the signs of reasoning of the request.
+pub(crate) fn continue_shown_with_known_signs(
     initial: &str,
     continuation: &str,
     format: &Format,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joined = merge_knowing(initial, continuation, format, AskedFrom::Unknown, known);
+    let joined = merge_with_known_signs(initial, continuation, format, AskedFrom::Unknown, known);
     let best = match &joined {
         Ok(merged) => merged,
         Err(MergeError::Ambiguous { best, .. }) => best,
@@ -173,52 +175,52 @@ pub(crate) fn continue_shown_knowing(
     merge_joint(&joint, initial, continuation).or(joined)
 }
 
-/// Splits a continuation into the reasoning at its beginning and the rest.
+/// Splits a continuation into the reasoning at its beginning, and the rest.
 pub(crate) fn without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
     known: ReasoningSigns,
 ) -> (&'c str, &'c str) {
     let known = known.union(ReasoningSigns::from_text(initial));
-    let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
+    let lead = reasoning::continuation_beginning(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
     continuation.split_at(lead.length().unwrap_or(continuation.len()))
 }
 
-/// Does the same as `without_reasoning` for a continuation that is still arriving. Returns `None` until enough has
-/// arrived.
+/// Splits a growing continuation like `without_reasoning`. Returns `None` until enough of it has arrived.
 pub(crate) fn partial_without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
     known: ReasoningSigns,
 ) -> Option<&'c str> {
     let known = known.union(ReasoningSigns::from_text(initial));
-    let lead = reasoning::lead(initial, continuation, known, 1);
+    let lead = reasoning::continuation_beginning(initial, continuation, known, 1);
     let rest = continuation.get(lead.length()?..)?;
-    // More reasoning may follow, or the end of the line.
-    (lead == reasoning::Lead::Nothing || !rest.trim().is_empty()).then_some(rest)
+    // More reasoning may follow, or more line breaks after it.
+    (lead == reasoning::ContinuationBeginning::Nothing || !rest.trim().is_empty()).then_some(rest)
 }
 
-/// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
-/// finished JSON document does not belong to it.
+/// Removes a closing remark after a complete JSON document from a continuation at the cut of a text without a
+/// grammar.
 pub(crate) fn without_closing_remark<'c>(initial: &str, continuation: &'c str) -> &'c str {
     let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut)
         .with_mode(ContinuationMode::ByMessage);
-    let end = plain::end_before_leave(&joint).and_then(|end| continuation.get(..joint.reasoning.len() + end));
+    let end = plain::end_before_closing_remark(&joint)
+        .and_then(|end| continuation.get(..joint.reasoning.len() + end));
     end.unwrap_or(continuation)
 }
 
-/// Returns the state of a detector after a text without grammar that begins a JSON document.
+/// Returns the detector state after a text that begins a JSON document, or `None` for other text.
 pub fn json_state_after(text: &str) -> Option<Detector> {
     plain::json_state_after(&Format::Text, text)
 }
 
-/// Whether added text contains signs of reasoning that neither the text nor the request contains.
+/// Whether the added text contains signs of reasoning that neither the text nor the request contains.
 pub(crate) fn has_new_reasoning_signs(initial: &str, added: &str, known: ReasoningSigns) -> bool {
     reasoning::has_sign(added, known.union(ReasoningSigns::from_text(initial)))
 }
 
-/// Joins a cut text with a continuation that is itself cut. Such a continuation has no closing remark, so the last
-/// lines of a text without grammar belong to it (PC-4, PC-5).
+/// Joins a cut text with a continuation that is itself cut (PC-4, PC-5). Such a continuation has no closing
+/// remark: in text without a grammar, its last lines belong to the text.
 pub(crate) fn merge_unfinished(
     initial: &str,
     continuation: &str,
@@ -250,7 +252,7 @@ fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<M
     let is_empty = if joint.has_grammar() {
         joint.continuation.trim().is_empty() && !joint.verdict.is_whole()
     } else {
-        plain::is_empty(joint)
+        plain::has_no_content(joint)
     };
     if is_empty {
         return Err(no_seam(joint, initial, continuation, "it is empty"));
@@ -258,7 +260,7 @@ fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<M
     let Some((best, weighed)) = best_candidate(joint) else {
         return Err(rejection_reason(joint, initial, continuation));
     };
-    if weighed.something_else {
+    if weighed.is_likelier_unrelated {
         return Err(no_seam(joint, initial, continuation, "it begins something of its own"));
     }
     if !joint.has_grammar() && plain::adds_nothing(joint, &best) {
@@ -275,38 +277,39 @@ fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<M
     }
     match merged.verdict {
         Verdict::Whole => Ok(*merged),
-        // Only a grammar defines an end. Other text is joined as far as it goes.
+        // Only a grammar defines the end of a text. Other text is accepted even if it is unfinished.
         _ if joint.format == Format::Text => Ok(*merged),
         _ => Err(MergeError::StillTruncated { merged }),
     }
 }
 
-/// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of
-/// a fraction are ignored.
+/// Whether two JSON texts have the same value, ignoring whitespace between tokens, the form of escapes, and
+/// trailing zeros of fractions.
 pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
-    let identity = |text| identity::text_identity(text, units::Reading::Structure);
+    let identity = |text| value_identity::text_identity(text, units::Reading::Structure);
     left == right || identity(left) == identity(right)
 }
 
-/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. In that
-/// case the position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
+/// If the requested position is unknown, returns the text that results from both possible positions, if it is
+/// the same and no part may be repeated. A model that knows its position does not repeat text.
 fn merge_if_readings_agree(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
     if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
         return None;
     }
     let mut survivors = survivor::verify(joint, propose::propose(joint)).into_iter();
-    if survivors.any(|survivor| survivor.candidate.repeated >= decision::MAX_TRIVIAL_OVERLAP_BYTES) {
+    if survivors.any(|survivor| survivor.candidate.repeated_bytes >= decision::MAX_TRIVIAL_OVERLAP_BYTES) {
         return None;
     }
-    let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known_signs).ok();
+    let reading =
+        |from| merge_with_known_signs(initial, continuation, &joint.format, from, joint.known_signs).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
     let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
-    // Each reading was accepted at a lower threshold, as if its position had been requested.
-    let is_sure = decision::settles(confidence, decision::COST_OF_WRONG_ONCE_SENT);
+    // Require the higher threshold, because each merge was accepted as if its position had been requested.
+    let is_sure = decision::is_sufficient(confidence, decision::COST_OF_WRONG_ONCE_SENT);
     (is_sure && at_cut.text == behind_token.text).then_some(behind_token)
 }
 
-/// Returns the likeliest candidate that the grammar accepts, and its probability.
+/// Returns the likeliest survivor and the result of the weighing, or `None` without survivors.
 fn best_candidate(joint: &Joint<'_>) -> Option<(Survivor, SupportedValue)> {
     let (mut survivors, weighed) = weigh_candidates(joint)?;
     Some((survivors.swap_remove(weighed.best), weighed))
@@ -326,8 +329,8 @@ fn weigh_candidates(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)
     Some((survivors, weighed))
 }
 
-/// Whether a survivor contains reasoning that the first part and the request do not contain, or has lost line breaks
-/// to reasoning.
+/// Whether a survivor contains reasoning that is neither in the first part nor in the request, or has lost
+/// line breaks after removed reasoning.
 fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let added = survivor.candidate.added_text(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
@@ -335,12 +338,12 @@ fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
         || joint.has_reasoning_sign(survivor.candidate.start, survivor.candidate.end)
 }
 
-/// Returns why the grammar rejects all candidates.
+/// Returns the error for parts of which the grammar rejects every candidate.
 fn rejection_reason(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());
     let reason = match detector.verdict() {
-        Verdict::Malformed { index, reason } => format!("joined as it stands, byte {index}: {reason}"),
+        Verdict::Malformed { index, reason } => format!("joined unchanged, byte {index}: {reason}"),
         _ => "every candidate leaves the grammar".to_owned(),
     };
     MergeError::Malformed {

@@ -1,8 +1,8 @@
-//! Schema validation as the pipeline uses it. The validator itself is supplied by the caller (PC-6).
+//! The interface to the schema validator, which the caller supplies (PC-6).
 
 use std::fmt;
 
-/// Reports what is wrong with a JSON document (PC-6).
+/// Reports the problems of a JSON document (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{SchemaProblem, Validate};
@@ -17,16 +17,17 @@ use std::fmt;
 /// assert_eq!(NeedsName.validate("{}").len(), 1);
 /// ```
 pub trait Validate {
-    /// Returns the problems of a well-formed JSON document, sorted by path and then message; empty if it is valid.
+    /// Returns the problems of a well-formed JSON document, sorted by path and then message. Returns none if
+    /// it is valid.
     fn validate(&self, json: &str) -> Vec<SchemaProblem>;
 }
 
-/// One problem of a JSON document. Problems sort by path, then message.
+/// A problem of a JSON document. Problems are ordered by path, then by message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaProblem {
-    /// Where, as a JSON Pointer; empty for the document itself.
+    /// The location, as a JSON Pointer. It is empty for the document itself.
     pub path: String,
-    /// What, in the validator's own words.
+    /// The description in the validator's own words.
     pub message: String,
 }
 

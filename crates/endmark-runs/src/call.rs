@@ -1,4 +1,4 @@
-//! Builds the command line of an agent: its arguments, its session and its prompt (CG-5).
+//! Builds an agent's command line: its arguments, session and prompt (CG-5).
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -6,29 +6,29 @@ use std::path::Path;
 use endmark_guard::Agent;
 
 /// Placeholder for the prompt in a command.
-pub(crate) const PROMPT: &str = "{prompt}";
+pub(crate) const PROMPT_PLACEHOLDER: &str = "{prompt}";
 
 /// The session in which an agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Session {
-    /// The agent starts its own session.
+pub enum AgentSession {
+    /// A new session that the agent starts and names.
     Fresh,
-    /// A new session with this name, chosen by the supervisor.
+    /// A new session with this name, which the supervisor has chosen.
     Chosen(String),
-    /// An existing session, which is resumed.
+    /// An existing session, which the agent resumes.
     Resumed(String),
 }
 
-/// A command that is ready to be started.
+/// A command line that is ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct AgentCommand {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// The content of standard input; `None` for an empty input.
+    /// The text for standard input. `None` means an empty input.
     pub input: Option<String>,
 }
 
-/// Returns the options with which the user has already chosen a session.
+/// Returns the options with which a user may already have chosen a session.
 fn session_options(agent: Agent) -> &'static [&'static str] {
     match agent {
         Agent::Claude => &[
@@ -53,8 +53,8 @@ pub(crate) fn can_resume(agent: Agent, words: &[OsString]) -> bool {
     agent != Agent::Plain && !words.iter().any(|word| is_option(word, decided))
 }
 
-/// Whether the supervisor can choose the name of the agent's session.
-pub(crate) fn can_choose(agent: Agent, words: &[OsString]) -> bool {
+/// Whether the supervisor can choose the name of the session.
+pub(crate) fn can_choose_session(agent: Agent, words: &[OsString]) -> bool {
     matches!(agent, Agent::Claude | Agent::Gemini) && can_resume(agent, words)
 }
 
@@ -64,8 +64,9 @@ fn is_option(word: &OsStr, options: &[&str]) -> bool {
     options.contains(&name)
 }
 
-/// Returns the missing options without which the agent prints no readable stream.
-pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> {
+/// Returns the options that are missing in the command. Without them, the agent does not print a stream that
+/// Endmark can read.
+pub fn missing_stream_options(agent: Agent, words: &[OsString]) -> Option<&'static str> {
     let has = |word: &str| {
         words.iter().any(|there| {
             there == word || there.to_str().is_some_and(|there| there.ends_with(&format!("={word}")))
@@ -80,33 +81,35 @@ pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> 
     }
 }
 
-/// Returns the agent of a program with this name.
-pub(crate) fn known_agent(program: &OsStr) -> Agent {
+/// Returns the agent that the name of a program indicates.
+pub(crate) fn agent_of_program(program: &OsStr) -> Agent {
     let name = Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     Agent::parse(name).unwrap_or(Agent::Plain)
 }
 
-impl Call {
-    /// Returns the command for this session and prompt. The prompt replaces `{prompt}`, or else goes to standard input.
-    pub fn new(agent: Agent, words: &[OsString], session: &Session, prompt: Option<&str>) -> Self {
-        let place = words.iter().position(|word| word.to_str().is_some_and(|word| word.contains(PROMPT)));
+impl AgentCommand {
+    /// Returns the command line for this session and prompt. The prompt replaces `{prompt}` in the command.
+    /// If there is no placeholder, it is written to standard input.
+    pub fn new(agent: Agent, words: &[OsString], session: &AgentSession, prompt: Option<&str>) -> Self {
+        let place =
+            words.iter().position(|word| word.to_str().is_some_and(|word| word.contains(PROMPT_PLACEHOLDER)));
         let mut called: Vec<OsString> =
             words.iter().map(|word| with_prompt(word, prompt.unwrap_or_default())).collect();
         let flags: Vec<&str> = match (agent, session) {
             (Agent::Plain, _)
-            | (_, Session::Fresh)
-            | (Agent::Codex | Agent::Opencode, Session::Chosen(_)) => Vec::new(),
-            (Agent::Claude | Agent::Gemini, Session::Chosen(id)) => vec!["--session-id", id],
-            (Agent::Claude | Agent::Gemini, Session::Resumed(id)) => vec!["--resume", id],
-            (Agent::Opencode, Session::Resumed(id)) => vec!["--session", id],
-            (Agent::Codex, Session::Resumed(id)) => vec!["resume", id],
+            | (_, AgentSession::Fresh)
+            | (Agent::Codex | Agent::Opencode, AgentSession::Chosen(_)) => Vec::new(),
+            (Agent::Claude | Agent::Gemini, AgentSession::Chosen(id)) => vec!["--session-id", id],
+            (Agent::Claude | Agent::Gemini, AgentSession::Resumed(id)) => vec!["--resume", id],
+            (Agent::Opencode, AgentSession::Resumed(id)) => vec!["--session", id],
+            (Agent::Codex, AgentSession::Resumed(id)) => vec!["resume", id],
         };
         let end = called.iter().position(|word| word == "--").unwrap_or(called.len());
-        // For Codex, `resume` is a subcommand of `exec` and precedes the prompt.
+        // For Codex, `resume` is a subcommand of `exec`, and must precede the prompt.
         let at = if agent == Agent::Codex { place.unwrap_or(end).min(end) } else { end };
         called.splice(at..at, flags.into_iter().map(OsString::from));
         let is_typed = place.is_some();
-        if agent == Agent::Codex && matches!(session, Session::Resumed(_)) && !is_typed {
+        if agent == Agent::Codex && matches!(session, AgentSession::Resumed(_)) && !is_typed {
             called.push("-".into());
         }
         Self { words: called, input: prompt.filter(|_| !is_typed).map(str::to_owned) }
@@ -115,7 +118,7 @@ impl Call {
 
 fn with_prompt(word: &OsString, prompt: &str) -> OsString {
     match word.to_str() {
-        Some(text) if text.contains(PROMPT) => text.replace(PROMPT, prompt).into(),
+        Some(text) if text.contains(PROMPT_PLACEHOLDER) => text.replace(PROMPT_PLACEHOLDER, prompt).into(),
         _ => word.clone(),
     }
 }
@@ -129,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_resumes_with_its_own_arguments() {
-        use Session::{Chosen, Fresh, Resumed};
+    fn each_agent_is_resumed_with_its_own_arguments() {
+        use AgentSession::{Chosen, Fresh, Resumed};
         let id = || "S".to_owned();
         for (agent, line, session, expected, input) in [
             (
@@ -157,14 +160,18 @@ mod tests {
             (Agent::Plain, "sh agent.sh", Resumed(id()), "sh agent.sh", Some("P")),
             (Agent::Plain, "sh -c x={prompt}", Fresh, "sh -c x=P", None),
         ] {
-            let call = Call::new(agent, &words(line), &session, Some("P"));
-            assert_eq!(call, Call { words: words(expected), input: input.map(str::to_owned) }, "{line}");
+            let call = AgentCommand::new(agent, &words(line), &session, Some("P"));
+            assert_eq!(
+                call,
+                AgentCommand { words: words(expected), input: input.map(str::to_owned) },
+                "{line}"
+            );
         }
-        assert_eq!(Call::new(Agent::Plain, &words("make report"), &Fresh, None).input, None);
+        assert_eq!(AgentCommand::new(Agent::Plain, &words("make report"), &Fresh, None).input, None);
     }
 
     #[test]
-    fn user_arguments_about_the_session_are_respected() {
+    fn session_options_of_the_user_are_kept() {
         for (agent, line, resumes, chooses) in [
             (Agent::Claude, "claude -p x", true, true),
             (Agent::Claude, "claude -p x --session-id=1", false, false),
@@ -175,18 +182,24 @@ mod tests {
             (Agent::Plain, "sh x", false, false),
         ] {
             let words = words(line);
-            assert_eq!((can_resume(agent, &words), can_choose(agent, &words)), (resumes, chooses), "{line}");
+            assert_eq!(
+                (can_resume(agent, &words), can_choose_session(agent, &words)),
+                (resumes, chooses),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn an_agent_is_recognised_by_its_program() {
-        assert_eq!(known_agent(OsStr::new("/usr/bin/claude")), Agent::Claude);
-        assert_eq!(known_agent(OsStr::new("aider")), Agent::Plain);
-        assert!(missing_stream(Agent::Claude, &words("claude -p x")).is_some());
-        assert!(missing_stream(Agent::Claude, &words("claude --output-format=stream-json")).is_none());
-        assert!(missing_stream(Agent::Codex, &words("codex exec --json")).is_none());
-        assert!(missing_stream(Agent::Opencode, &words("opencode run --format json")).is_none());
-        assert!(missing_stream(Agent::Plain, &words("sh")).is_none());
+        assert_eq!(agent_of_program(OsStr::new("/usr/bin/claude")), Agent::Claude);
+        assert_eq!(agent_of_program(OsStr::new("aider")), Agent::Plain);
+        assert!(missing_stream_options(Agent::Claude, &words("claude -p x")).is_some());
+        assert!(
+            missing_stream_options(Agent::Claude, &words("claude --output-format=stream-json")).is_none()
+        );
+        assert!(missing_stream_options(Agent::Codex, &words("codex exec --json")).is_none());
+        assert!(missing_stream_options(Agent::Opencode, &words("opencode run --format json")).is_none());
+        assert!(missing_stream_options(Agent::Plain, &words("sh")).is_none());
     }
 }

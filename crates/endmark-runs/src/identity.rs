@@ -1,15 +1,15 @@
-//! Names for runs and for agents' sessions.
+//! Creates ids of runs and names of agents' sessions.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Returns the name of a new run: `run_` and twelve hexadecimal digits.
+/// Returns the id of a new run: `run_` and twelve random hexadecimal digits.
 pub fn run_id() -> io::Result<String> {
     let hex = hex(random_bytes()?);
     Ok(format!("run_{}", &hex[..12]))
 }
 
-/// Returns a random UUID (version 4), which agents accept as the name of a session.
+/// Returns a random UUID (version 4). Agents accept it as the name of a session.
 pub fn session_id() -> io::Result<String> {
     let mut bytes = random_bytes()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;

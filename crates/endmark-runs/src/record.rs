@@ -1,31 +1,31 @@
-//! The record of a supervised run, and how it is written to the store.
+//! The record of a supervised run, and a task that writes it to the store.
 
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
-use endmark_guard::{AgentStream, AttemptJudgement, Finding, Notice, Reason, Risk, Run, State};
-use endmark_store::{Recorder, RunEventRecord, RunRecord, RunTask, StoreError, utc, with_zone};
+use endmark_guard::{AgentStream, AttemptJudgement, ContextRisk, Finding, Notice, Reason, Run, State};
+use endmark_store::{Recorder, RunEventRecord, RunRecord, RunResumeState, StoreError, utc, with_zone};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::report::{AgentRun, RunEventReport};
-use crate::task::{Task, Watch};
+use crate::task::{RunObserver, Task};
 
-/// Minimum interval between writes of usage, which only people read.
-const WRITE_INTERVAL: Duration = Duration::from_millis(500);
+/// Minimum time between two writes of usage figures.
+const USAGE_WRITE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The record of a run.
+/// The record of a run, with what is needed to report it.
 #[derive(Debug, Clone)]
-pub(crate) struct RunSheet {
+pub(crate) struct LiveRunRecord {
     record: RunRecord,
-    /// Start time in UTC.
+    /// When the run began, in UTC.
     started_at: String,
-    /// What the artifact lacked at the last check, as text.
+    /// A description of what the artifact lacked at the last check.
     missing: String,
 }
 
-impl RunSheet {
+impl LiveRunRecord {
     pub(crate) fn new(task: &Task) -> Self {
         let words: Vec<String> =
             task.command.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect();
@@ -40,17 +40,18 @@ impl RunSheet {
             template: task.template.clone(),
             max_attempts: task.limits.attempts.get(),
             name: task.name.clone(),
-            task: task
-                .prompt_text
-                .as_ref()
-                .map(|task_text| RunTask { prompt_text: task_text.clone(), ..RunTask::default() }),
+            task: task.options_json.as_ref().map(|task_text| RunResumeState {
+                prompt_text: task_text.clone(),
+                ..RunResumeState::default()
+            }),
             ..RunRecord::default()
         };
         let started_at = task.resumed.as_ref().map_or_else(current_time, |before| before.started_at.clone());
         Self { record, started_at, missing: String::new() }
     }
 
-    /// Creates the record of another scheduler's run, with what its artifact lacks.
+    /// Returns the record of a run that another scheduler supervises. `missing` describes what its artifact
+    /// lacks.
     pub(crate) fn from_record(record: RunRecord, missing: String) -> Self {
         Self { record, started_at: current_time(), missing }
     }
@@ -63,7 +64,7 @@ impl RunSheet {
         self.record.process = process;
     }
 
-    /// Sets the agent's session and its usage.
+    /// Sets the agent's session and the usage of the session.
     pub(crate) fn set_session(&mut self, stream: &AgentStream) {
         if let Some(session) = stream.session() {
             self.record.session = Some(session.to_owned());
@@ -74,7 +75,7 @@ impl RunSheet {
         }
     }
 
-    /// Sets the duration of the run.
+    /// Sets the duration of the run in seconds.
     pub(crate) fn set_seconds(&mut self, seconds: u64) {
         if let Some(task) = &mut self.record.task {
             task.seconds = seconds;
@@ -89,8 +90,8 @@ impl RunSheet {
         self.missing = describe_missing(&points.collect::<Vec<_>>());
     }
 
-    /// Copies the state from the run's state machine.
-    pub(crate) fn follow(&mut self, run: &Run) {
+    /// Copies the state of the run from its state machine.
+    pub(crate) fn copy_state(&mut self, run: &Run) {
         let usage = run.token_usage();
         let record = &mut self.record;
         run.state().name().clone_into(&mut record.state);
@@ -99,7 +100,7 @@ impl RunSheet {
         (record.input_tokens, record.output_tokens) = (usage.input, usage.output);
         record.largest_call_tokens = run.usage().largest_call_tokens;
         record.limit_tokens = run.limit_tokens();
-        record.context_exhaustion_risk = run.risk() == Risk::Exceeded;
+        record.context_exhaustion_risk = run.risk() == ContextRisk::Exceeded;
         record.cost_nanodollars = run.nanodollars();
         record.model = run.usage().model.clone().or(record.model.take());
     }
@@ -107,7 +108,7 @@ impl RunSheet {
     pub(crate) fn report(&self) -> AgentRun {
         let at = with_zone(&current_time());
         let run = AgentRun::from_record(self.record.clone());
-        let is_over = run.is_over();
+        let is_over = run.has_ended();
         AgentRun {
             started_at: Some(with_zone(&self.started_at)),
             ended_at: Some(at.clone()).filter(|_| is_over),
@@ -117,7 +118,7 @@ impl RunSheet {
         }
     }
 
-    /// Returns the event of a notice, with its message.
+    /// Returns the event that reports a notice.
     pub(crate) fn event(&self, notice: Notice) -> RunEventReport {
         let record = &self.record;
         let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
@@ -169,13 +170,13 @@ impl RunSheet {
     }
 }
 
-/// Returns the current time in UTC, in the store's format.
+/// Returns the current time in UTC, in the format of the store.
 fn current_time() -> String {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Writes records to the store in the order of their arrival, concurrently with the agent's output.
+/// Writes records to the store in order, while the agent is running.
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
     queue: UnboundedSender<(RunRecord, Vec<RunEventRecord>)>,
@@ -188,17 +189,17 @@ impl RecordWriter {
         Self { queue, writer: tokio::spawn(write_all(recorder, sheets)) }
     }
 
-    /// Queues the run and these events for writing.
-    pub(crate) fn put(&self, sheet: &RunSheet, events: &[RunEventReport]) {
+    /// Queues the run and its new events for writing.
+    pub(crate) fn enqueue(&self, sheet: &LiveRunRecord, events: &[RunEventReport]) {
         let events = events
             .iter()
             .map(|event| RunEventRecord { name: event.event.clone(), message: event.message.clone() });
-        // A closed queue means that the writer has ended and reported the reason.
+        // The queue is closed only if the writing task has ended. It has then reported the reason.
         let _ = self.queue.send((sheet.record.clone(), events.collect()));
     }
 
-    /// Waits until everything is committed, and warns about records that were not.
-    pub(crate) async fn close(self, watch: &mut dyn Watch) {
+    /// Waits until all records are committed. Shows a warning if some could not be written.
+    pub(crate) async fn close(self, watch: &mut dyn RunObserver) {
         drop(self.queue);
         if let Ok(Some(error)) = self.writer.await {
             watch.warn(&format!("the run is not recorded in full: {error}"));
@@ -206,7 +207,7 @@ impl RecordWriter {
     }
 }
 
-/// Writes events at once, and usage periodically.
+/// Writes events at once, but usage figures at most once per interval.
 async fn write_all(
     recorder: Recorder,
     mut sheets: UnboundedReceiver<(RunRecord, Vec<RunEventRecord>)>,
@@ -215,15 +216,15 @@ async fn write_all(
     let mut waiting: Option<RunRecord> = None;
     let mut next = Instant::now();
     loop {
-        let came = match waiting.take() {
+        let received = match waiting.take() {
             None => sheets.recv().await,
             Some(run) => match timeout_at(next, sheets.recv()).await {
-                // The later record includes the earlier one, which was not written yet.
+                // The later record includes the earlier one, so the earlier one need not be written.
                 Ok(Some(came)) => Some(came),
                 Ok(None) | Err(_) => Some((run, Vec::new())).inspect(|_| next = Instant::now()),
             },
         };
-        let Some((run, events)) = came else { return failure };
+        let Some((run, events)) = received else { return failure };
         if events.is_empty() && Instant::now() < next {
             waiting = Some(run);
             continue;
@@ -231,13 +232,13 @@ async fn write_all(
         if let Err(error) = recorder.record_run(run, events).await {
             failure = failure.or(Some(error));
         }
-        next = Instant::now() + WRITE_INTERVAL;
+        next = Instant::now() + USAGE_WRITE_INTERVAL;
     }
 }
 
-/// Describes what an artifact lacks: the first points, and the number of further ones.
+/// Describes what an artifact lacks: the first points, and the number of the others.
 pub(crate) fn describe_missing(points: &[String]) -> String {
-    /// A few points suffice to describe an attempt.
+    /// A few points are enough to describe an attempt.
     const MAX_SHOWN_POINTS: usize = 3;
     let shown = points.iter().take(MAX_SHOWN_POINTS).map(String::as_str).collect::<Vec<_>>().join("; ");
     match points.len().saturating_sub(MAX_SHOWN_POINTS) {

@@ -102,7 +102,7 @@ pub struct RunEventReport {
 }
 
 impl AgentRun {
-    /// Returns the report of a supervised run from its record.
+    /// Returns the report of a run that this process supervises.
     pub(crate) fn from_record(run: RunRecord) -> Self {
         Self {
             token_usage: TokenUsage::new(run.input_tokens, run.output_tokens),
@@ -135,13 +135,14 @@ impl AgentRun {
         }
     }
 
-    /// When its machine last reported, if it has been silent since.
+    /// Returns when the run's machine last reported, in UTC. Returns `None` if the machine is still
+    /// reporting.
     pub fn last_known_at(&self) -> Option<&str> {
         self.machine.as_ref()?.last_known_at.as_deref()
     }
 
     /// Whether the run has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         endmark_guard::State::parse(&self.state).is_some_and(endmark_guard::State::is_final)
     }
 }
@@ -183,7 +184,7 @@ impl From<StoredRunEvent> for RunEventReport {
     }
 }
 
-/// Formats billionths of a dollar as dollars, with nine decimal places.
+/// Formats billionths of a dollar as dollars with nine decimal places.
 fn dollars(nanodollars: u64) -> String {
     format!("{}.{:09}", nanodollars / 1_000_000_000, nanodollars % 1_000_000_000)
 }

@@ -1,33 +1,33 @@
-//! A configuration key: how its value is parsed, displayed and described.
+//! A configuration key, which parses, displays and describes its value.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Expected, Given, Kind};
+use crate::{ExpectedValue, RawSetting, SettingKind};
 
-type Set<S> = Box<dyn Fn(&mut S, &Given) -> Result<(), Expected> + Send + Sync>;
-type Show<S> = Box<dyn Fn(&S) -> Value + Send + Sync>;
-type PlaceBelow<S> = Box<dyn Fn(&mut S, &Path) + Send + Sync>;
+type SetFn<S> = Box<dyn Fn(&mut S, &RawSetting) -> Result<(), ExpectedValue> + Send + Sync>;
+type ShowFn<S> = Box<dyn Fn(&S) -> Value + Send + Sync>;
+type ResolvePathFn<S> = Box<dyn Fn(&mut S, &Path) + Send + Sync>;
 
-/// A key of the settings `S`.
+/// A configuration key of the settings `S`.
 pub struct Key<S> {
     name: String,
     summary: &'static str,
     accepts: String,
-    set: Set<S>,
-    show: Show<S>,
-    place_below: PlaceBelow<S>,
+    set: SetFn<S>,
+    show: ShowFn<S>,
+    place_below: ResolvePathFn<S>,
 }
 
 impl<S: 'static> Key<S> {
-    /// Creates a key for the field that `get` and `get_mut` access.
+    /// Creates a key for a field. `get` and `get_mut` access the field.
     pub fn new<T: 'static>(
         name: &str,
         summary: &'static str,
         get: fn(&S) -> &T,
         get_mut: fn(&mut S) -> &mut T,
-        kind: impl Kind<T> + Copy + Send + Sync + 'static,
+        kind: impl SettingKind<T> + Copy + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -38,12 +38,12 @@ impl<S: 'static> Key<S> {
                 Ok(())
             }),
             show: Box::new(move |settings| kind.show(get(settings))),
-            place_below: Box::new(move |settings, folder| kind.place_below(get_mut(settings), folder)),
+            place_below: Box::new(move |settings, folder| kind.resolve_path(get_mut(settings), folder)),
         }
     }
 
-    /// Returns the same key for the settings that contain this section, with the section's name as a prefix.
-    /// A section without a name is at the top of the file.
+    /// Returns the same key for settings that contain this section. The section's name becomes a prefix. A
+    /// section without a name is at the top level of the file.
     pub fn within<R: 'static>(
         self,
         section: &str,
@@ -66,17 +66,18 @@ impl<S: 'static> Key<S> {
         &self.name
     }
 
-    /// Returns the environment variable of the key: `ENDMARK_`, the section and the key, joined by `_`, in capitals.
+    /// Returns the environment variable of the key: `ENDMARK_`, the section and the key in capitals, joined
+    /// by `_`.
     pub fn variable(&self) -> String {
         format!("ENDMARK_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// Returns the summary for users: one sentence.
+    /// Returns the one-sentence summary for users.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
 
-    /// Returns a description of the accepted values for the reference.
+    /// Returns the description of the accepted values for the reference.
     pub fn accepts(&self) -> &str {
         &self.accepts
     }
@@ -85,18 +86,18 @@ impl<S: 'static> Key<S> {
     ///
     /// # Errors
     ///
-    /// Returns the expected value as the end of the sentence "… must be …".
-    pub fn set(&self, settings: &mut S, given: &Given) -> Result<(), Expected> {
+    /// Returns a description of the expected value, as the end of the sentence "… must be …".
+    pub fn set(&self, settings: &mut S, given: &RawSetting) -> Result<(), ExpectedValue> {
         (self.set)(settings, given)
     }
 
-    /// Returns the value for display. Null if unset; a secret is `***`.
+    /// Returns the value for display. Null if it is not set, and `***` for a secret.
     pub fn value(&self, settings: &S) -> Value {
         (self.show)(settings)
     }
 
-    /// Resolves a relative path against this folder.
-    pub fn place_below(&self, settings: &mut S, folder: &Path) {
+    /// Resolves a relative path in the value against this folder.
+    pub fn resolve_path(&self, settings: &mut S, folder: &Path) {
         (self.place_below)(settings, folder);
     }
 }

@@ -1,32 +1,32 @@
-//! The kinds of values that settings have.
+//! The kinds of values of settings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Expected, Given};
+use crate::{ExpectedValue, RawSetting};
 
-/// How a value of the type `T` is parsed, displayed and described.
-pub trait Kind<T> {
+/// Parses, displays and describes values of type `T`.
+pub trait SettingKind<T> {
     /// Parses a value.
     ///
     /// # Errors
     ///
-    /// Returns the expected value as the end of the sentence "… must be …".
-    fn read(&self, given: &Given) -> Result<T, Expected>;
+    /// Returns a description of the expected value, as the end of the sentence "… must be …".
+    fn read(&self, given: &RawSetting) -> Result<T, ExpectedValue>;
 
-    /// Returns a value for display; null if unset.
+    /// Returns a value for display. Null if it is not set.
     fn show(&self, value: &T) -> Value;
 
-    /// Describes the accepted values in a few words.
+    /// Returns a short description of the accepted values.
     fn accepts(&self) -> String;
 
-    /// Resolves a relative path against this folder.
-    fn place_below(&self, _value: &mut T, _folder: &Path) {}
+    /// Resolves a relative path in the value against this folder.
+    fn resolve_path(&self, _value: &mut T, _folder: &Path) {}
 }
 
-/// An integer, or a time in whole seconds, that is at least this one. A number too large for its type becomes
+/// An integer, or a time in whole seconds, with this minimum. A number that is too large for its type becomes
 /// the type's maximum.
 #[derive(Debug, Clone, Copy)]
 pub struct AtLeast(pub u64);
@@ -39,8 +39,8 @@ impl AtLeast {
 
 macro_rules! count {
     ($($type:ty),*) => {$(
-        impl Kind<$type> for AtLeast {
-            fn read(&self, given: &Given) -> Result<$type, Expected> {
+        impl SettingKind<$type> for AtLeast {
+            fn read(&self, given: &RawSetting) -> Result<$type, ExpectedValue> {
                 Ok(<$type>::try_from(given.count(self.0)?).unwrap_or(<$type>::MAX))
             }
 
@@ -57,8 +57,8 @@ macro_rules! count {
 
 count!(u32, u64, usize);
 
-impl Kind<Duration> for AtLeast {
-    fn read(&self, given: &Given) -> Result<Duration, Expected> {
+impl SettingKind<Duration> for AtLeast {
+    fn read(&self, given: &RawSetting) -> Result<Duration, ExpectedValue> {
         given.count(self.0).map(Duration::from_secs)
     }
 
@@ -71,12 +71,12 @@ impl Kind<Duration> for AtLeast {
     }
 }
 
-/// A boolean: true or false, yes or no.
+/// A boolean: `true` or `false`, or in text also `yes` or `no`.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag;
 
-impl Kind<bool> for Flag {
-    fn read(&self, given: &Given) -> Result<bool, Expected> {
+impl SettingKind<bool> for Flag {
+    fn read(&self, given: &RawSetting) -> Result<bool, ExpectedValue> {
         given.flag()
     }
 
@@ -89,7 +89,7 @@ impl Kind<bool> for Flag {
     }
 }
 
-/// One of a few words, each with its value.
+/// One of several words. Each word has a value.
 #[derive(Debug, Clone, Copy)]
 pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
 
@@ -99,14 +99,14 @@ impl<T: Copy + PartialEq> OneOf<T> {
     /// # Errors
     ///
     /// Returns the list of known words.
-    pub fn parse(&self, given: &Given) -> Result<T, Expected> {
+    pub fn parse(&self, given: &RawSetting) -> Result<T, ExpectedValue> {
         self.find(&given.text().unwrap_or_default()).ok_or_else(|| match self.0 {
             [(one, _)] => format!("`{one}`"),
             _ => format!("one of {}", self.words()),
         })
     }
 
-    /// Returns the value of a word, or `None` if the word is unknown. White space around it is ignored.
+    /// Returns the value of a word, or `None` if the word is unknown. Surrounding white space is ignored.
     pub fn find(&self, word: &str) -> Option<T> {
         self.0.iter().find(|(known, _)| *known == word.trim()).map(|(_, value)| *value)
     }
@@ -121,8 +121,8 @@ impl<T: Copy + PartialEq> OneOf<T> {
     }
 }
 
-impl<T: Copy + PartialEq> Kind<T> for OneOf<T> {
-    fn read(&self, given: &Given) -> Result<T, Expected> {
+impl<T: Copy + PartialEq> SettingKind<T> for OneOf<T> {
+    fn read(&self, given: &RawSetting) -> Result<T, ExpectedValue> {
         self.parse(given)
     }
 
@@ -135,8 +135,8 @@ impl<T: Copy + PartialEq> Kind<T> for OneOf<T> {
     }
 }
 
-impl<T: Copy + PartialEq> Kind<Option<T>> for OneOf<T> {
-    fn read(&self, given: &Given) -> Result<Option<T>, Expected> {
+impl<T: Copy + PartialEq> SettingKind<Option<T>> for OneOf<T> {
+    fn read(&self, given: &RawSetting) -> Result<Option<T>, ExpectedValue> {
         self.parse(given).map(Some)
     }
 
@@ -153,8 +153,8 @@ impl<T: Copy + PartialEq> Kind<Option<T>> for OneOf<T> {
 #[derive(Debug, Clone, Copy)]
 pub struct Text;
 
-impl Kind<Option<String>> for Text {
-    fn read(&self, given: &Given) -> Result<Option<String>, Expected> {
+impl SettingKind<Option<String>> for Text {
+    fn read(&self, given: &RawSetting) -> Result<Option<String>, ExpectedValue> {
         given.optional_text()
     }
 
@@ -171,8 +171,8 @@ impl Kind<Option<String>> for Text {
 #[derive(Debug, Clone, Copy)]
 pub struct FilePath;
 
-impl Kind<Option<PathBuf>> for FilePath {
-    fn read(&self, given: &Given) -> Result<Option<PathBuf>, Expected> {
+impl SettingKind<Option<PathBuf>> for FilePath {
+    fn read(&self, given: &RawSetting) -> Result<Option<PathBuf>, ExpectedValue> {
         Ok(given.optional_text()?.map(PathBuf::from))
     }
 
@@ -184,26 +184,26 @@ impl Kind<Option<PathBuf>> for FilePath {
         "a path".to_owned()
     }
 
-    fn place_below(&self, value: &mut Option<PathBuf>, folder: &Path) {
+    fn resolve_path(&self, value: &mut Option<PathBuf>, folder: &Path) {
         if let Some(path) = value {
             *path = folder.join(&path);
         }
     }
 }
 
-/// A list of names, each checked by `fits`. `*` means all names.
+/// A list of names that `fits` accepts. `*` means all names.
 #[derive(Debug, Clone, Copy)]
 pub struct Names {
     /// Returns whether a name is accepted.
-    pub fits: fn(&str) -> bool,
-    /// The accepted names, as the end of the sentence "… must be …".
+    pub accepts_name: fn(&str) -> bool,
+    /// A description of the accepted names, as the end of the sentence "… must be …".
     pub expected: &'static str,
 }
 
-impl Kind<Vec<String>> for Names {
-    fn read(&self, given: &Given) -> Result<Vec<String>, Expected> {
+impl SettingKind<Vec<String>> for Names {
+    fn read(&self, given: &RawSetting) -> Result<Vec<String>, ExpectedValue> {
         let names = given.names()?;
-        if names.iter().all(|name| name == "*" || (self.fits)(name)) {
+        if names.iter().all(|name| name == "*" || (self.accepts_name)(name)) {
             Ok(names)
         } else {
             Err(self.expected.to_owned())

@@ -1,11 +1,11 @@
-//! One declaration for each setting: its field, its key, its bounds and its default.
+//! Declares each setting once: its field, its key, its bounds and its default.
 //!
 //! [`settings!`] declares a section of the configuration. Each line creates a struct field, its default, and
 //! a [`Key`]. The configuration file, the environment, flags, `endmark config` and the generated reference
 //! all use these keys.
 //!
 //! ```
-//! use endmark_setting::{AtLeast, Flag, Given};
+//! use endmark_setting::{AtLeast, Flag, RawSetting};
 //!
 //! endmark_setting::settings! {
 //!     /// How kettles boil.
@@ -20,10 +20,10 @@
 //!
 //! let mut kettle = Kettle::default();
 //! let keys = Kettle::keys();
-//! assert_eq!(keys[0].set(&mut kettle, &Given::Written("3".into())), Ok(()));
+//! assert_eq!(keys[0].set(&mut kettle, &RawSetting::Untyped("3".into())), Ok(()));
 //! assert_eq!(kettle.cups, 3);
 //! assert_eq!(keys[1].name(), "has_whistle");
-//! assert!(keys[0].set(&mut kettle, &Given::Integer(0)).is_err());
+//! assert!(keys[0].set(&mut kettle, &RawSetting::Integer(0)).is_err());
 //! ```
 
 mod key;
@@ -31,8 +31,8 @@ mod kind;
 mod raw_setting;
 
 pub use key::Key;
-pub use kind::{AtLeast, FilePath, Flag, Kind, Names, OneOf, Text};
-pub use raw_setting::{Expected, Given};
+pub use kind::{AtLeast, FilePath, Flag, Names, OneOf, SettingKind, Text};
+pub use raw_setting::{ExpectedValue, RawSetting};
 
 /// Declares a section of the configuration.
 ///
@@ -40,7 +40,7 @@ pub use raw_setting::{Expected, Given};
 ///
 /// - a doc comment of one sentence, which is also the summary for users;
 /// - the field, with `as "KEY"` if the key has another name;
-/// - the type, the default, and the [`Kind`] that determines the accepted values.
+/// - the type, the default, and the [`SettingKind`] that determines the accepted values.
 #[macro_export]
 macro_rules! settings {
     ($(#[$meta:meta])* pub struct $name:ident {

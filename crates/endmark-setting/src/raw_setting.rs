@@ -1,10 +1,10 @@
-//! A value before it is known which key it is for.
+//! The raw value of a setting, before its key determines its type.
 
-/// A value as given in a file, a variable or a flag.
+/// A value from a file, a variable or a flag.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    /// Text from a variable or a flag, which is parsed into the type that the key needs.
-    Written(String),
+pub enum RawSetting {
+    /// Text from a variable or a flag. It is parsed as the type of the key.
+    Untyped(String),
     /// A TOML string.
     Text(String),
     /// A TOML integer.
@@ -19,22 +19,22 @@ pub enum Given {
     FromFile(String),
     /// A TOML array of strings.
     List(Vec<String>),
-    /// Any other TOML value, by the name of its type.
+    /// Any other TOML value. Contains the name of its type.
     Other(&'static str),
 }
 
-/// The expected value, as the end of the sentence "… must be …".
-pub type Expected = String;
+/// A description of the expected value, as the end of the sentence "… must be …".
+pub type ExpectedValue = String;
 
-impl Given {
+impl RawSetting {
     /// Returns the value as text.
     ///
     /// # Errors
     ///
-    /// If the value is not text.
-    pub fn text(&self) -> Result<String, Expected> {
+    /// Returns the expected value if the value is not text.
+    pub fn text(&self) -> Result<String, ExpectedValue> {
         match self {
-            Self::Written(text) | Self::Text(text) => Ok(text.clone()),
+            Self::Untyped(text) | Self::Text(text) => Ok(text.clone()),
             _ => Err("a string".to_owned()),
         }
     }
@@ -43,8 +43,8 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// If the value is not text.
-    pub fn optional_text(&self) -> Result<Option<String>, Expected> {
+    /// Returns the expected value if the value is not text.
+    pub fn optional_text(&self) -> Result<Option<String>, ExpectedValue> {
         self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
     }
 
@@ -52,11 +52,11 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// If the value is not a list of texts.
-    pub fn names(&self) -> Result<Vec<String>, Expected> {
+    /// Returns the expected value if the value is not a list of texts.
+    pub fn names(&self) -> Result<Vec<String>, ExpectedValue> {
         match self {
             Self::List(names) => Ok(names.clone()),
-            Self::Written(text) => Ok(text
+            Self::Untyped(text) => Ok(text
                 .split(',')
                 .map(str::trim)
                 .filter(|name| !name.is_empty())
@@ -66,15 +66,16 @@ impl Given {
         }
     }
 
-    /// Returns the value as an integer of at least `least`. In variables and flags, `_` and `,` may separate digits.
+    /// Returns the value as an integer of at least `least`. In variables and flags, `_` and `,` may separate
+    /// digits.
     ///
     /// # Errors
     ///
-    /// If the value is not an integer, or is smaller.
-    pub fn count(&self, least: u64) -> Result<u64, Expected> {
+    /// Returns the expected value if the value is not an integer, or is below `least`.
+    pub fn count(&self, least: u64) -> Result<u64, ExpectedValue> {
         let count = match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
-            Self::Written(text) => text.replace(['_', ','], "").trim().parse().ok(),
+            Self::Untyped(text) => text.replace(['_', ','], "").trim().parse().ok(),
             _ => None,
         };
         count.filter(|count| *count >= least).ok_or_else(|| format!("a whole number, {least} or more"))
@@ -84,11 +85,11 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// If the value is neither true nor false.
-    pub fn flag(&self) -> Result<bool, Expected> {
+    /// Returns the expected value if the value is not a boolean.
+    pub fn flag(&self) -> Result<bool, ExpectedValue> {
         match self {
             Self::Boolean(flag) => Ok(*flag),
-            Self::Written(text) => match text.trim() {
+            Self::Untyped(text) => match text.trim() {
                 "true" | "1" | "yes" | "on" => Ok(true),
                 "false" | "0" | "no" | "off" => Ok(false),
                 _ => Err("`true` or `false`".to_owned()),
@@ -107,18 +108,18 @@ mod tests {
 
     #[test]
     fn text_values_are_parsed_by_the_type_of_the_key() {
-        assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
-        assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
-        assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
-        assert_eq!(MODES.parse(&Given::Written("on".into())), Ok(2));
+        assert_eq!(RawSetting::Untyped("850_000".into()).count(0), Ok(850_000));
+        assert_eq!(RawSetting::Untyped("850,000".into()).count(0), Ok(850_000));
+        assert_eq!(RawSetting::Untyped("yes".into()).flag(), Ok(true));
+        assert_eq!(MODES.parse(&RawSetting::Untyped("on".into())), Ok(2));
     }
 
     #[test]
     fn a_toml_type_is_not_reinterpreted() {
-        assert!(Given::Text("2".into()).count(0).is_err());
-        assert!(Given::Text("true".into()).flag().is_err());
-        assert!(Given::Integer(2).text().is_err());
-        assert_eq!(Given::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
-        assert_eq!(MODES.parse(&Given::Text("often".into())), Err("one of `auto`, `on`".into()));
+        assert!(RawSetting::Text("2".into()).count(0).is_err());
+        assert!(RawSetting::Text("true".into()).flag().is_err());
+        assert!(RawSetting::Integer(2).text().is_err());
+        assert_eq!(RawSetting::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
+        assert_eq!(MODES.parse(&RawSetting::Text("often".into())), Err("one of `auto`, `on`".into()));
     }
 }

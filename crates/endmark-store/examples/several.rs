@@ -1,9 +1,9 @@
-//! Measures calls that are held in a budget, made and recorded: over SQLite alone, and over one PostgreSQL by one and
-//! by four instances. There is no HTTP in it.
+//! Measures the throughput of calls that are held in a budget and then recorded, without HTTP: with SQLite
+//! alone, with one instance on PostgreSQL, and with four instances.
 //!
-//! `cargo run --release -p endmark-store --example several -- [ROUNDS]`. In each round every kind runs once, so that the
-//! load of the machine falls on all alike. Times of the processor depend less on that load. Needs PostgreSQL below
-//! /usr/lib/postgresql.
+//! `cargo run --release -p endmark-store --example several -- [ROUNDS]`. Each round runs every configuration
+//! once, so that other load on the machine affects all of them equally. CPU times depend less on that load.
+//! PostgreSQL must be installed in /usr/lib/postgresql.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -22,10 +22,10 @@ use endmark_store::{
 };
 use testkit::Postgres;
 
-/// Calls at once on each instance.
-const CALLS: u64 = 32;
-/// How long each kind runs in a round.
-const SPAN: Duration = Duration::from_secs(4);
+/// Number of concurrent calls on each instance.
+const CALLS_PER_INSTANCE: u64 = 32;
+/// Duration of each configuration in a round.
+const ROUND_DURATION: Duration = Duration::from_secs(4);
 
 fn hold(request_id: &str, session: &str) -> Hold {
     let claim = |scope, subject: &str| Claim {
@@ -53,7 +53,7 @@ fn call_started(request_id: &str, session: &str) -> CallStarted {
         model: "m".to_owned(),
         streamed: false,
         mode: "auto".into(),
-        // A call that is reported more than half an hour after its start costs the database more.
+        // The database needs more time for a call that is reported more than half an hour after its start.
         started_ms: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap()
@@ -66,7 +66,7 @@ fn call_started(request_id: &str, session: &str) -> CallStarted {
     }
 }
 
-/// Makes a call. Returns how long its hold took.
+/// Makes a call. Returns the duration of its hold.
 async fn call(recorder: &Recorder, request_id: &str, session: &str) -> Duration {
     let begin = Instant::now();
     let held = recorder.hold(hold(request_id, session)).await.unwrap();
@@ -83,13 +83,13 @@ async fn call(recorder: &Recorder, request_id: &str, session: &str) -> Duration 
     took
 }
 
-/// Loads these stores. Returns the calls, and the calls in a second.
-async fn rate(stores: &[Store], round: u64) -> (f64, f64) {
+/// Makes calls on these stores. Returns the number of calls, and the calls per second.
+async fn measure_rate(stores: &[Store], round: u64) -> (f64, f64) {
     let (is_over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let begin = Instant::now();
     let mut tasks = Vec::new();
     for (at, store) in stores.iter().enumerate() {
-        for task in 0..CALLS {
+        for task in 0..CALLS_PER_INSTANCE {
             let (recorder, is_over, count) =
                 (store.recorder(NoSecrets), Arc::clone(&is_over), Arc::clone(&count));
             tasks.push(tokio::spawn(async move {
@@ -103,7 +103,7 @@ async fn rate(stores: &[Store], round: u64) -> (f64, f64) {
             }));
         }
     }
-    tokio::time::sleep(SPAN).await;
+    tokio::time::sleep(ROUND_DURATION).await;
     is_over.store(true, Ordering::Relaxed);
     for task in tasks {
         task.await.unwrap();
@@ -112,7 +112,7 @@ async fn rate(stores: &[Store], round: u64) -> (f64, f64) {
     (calls, calls / begin.elapsed().as_secs_f64())
 }
 
-/// Returns the time that processes took of the processors, in microseconds.
+/// Returns the CPU time that these processes used, in microseconds.
 fn processor_us<'a>(processes: impl Iterator<Item = &'a str>) -> f64 {
     let ticks = |process: &str| -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -146,12 +146,12 @@ async fn main() {
     let shared = |name: &str| StoreLocation::parse(&postgres.url()).unwrap().with_journal(path(name));
     let transactions = || -> f64 {
         let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'endmark'";
-        postgres.sql("postgres", sql).parse().unwrap()
+        postgres.run_sql("postgres", sql).parse().unwrap()
     };
-    let of_server = || processor_us(postgres.sql("postgres", "SELECT pid FROM pg_stat_activity").lines());
+    let of_server = || processor_us(postgres.run_sql("postgres", "SELECT pid FROM pg_stat_activity").lines());
     let rows = || -> f64 {
         postgres
-            .sql(
+            .run_sql(
                 "endmark",
                 "SELECT coalesce((SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'em_usage'), 0)",
             )
@@ -171,14 +171,14 @@ async fn main() {
             let stores: Vec<_> = locations.iter().map(|location| Store::open(location).unwrap()).collect();
             let before = transactions();
             let (own, server, uploaded) = (processor_us(std::iter::once("self")), of_server(), rows());
-            let (calls, rate) = rate(&stores, round * 3 + kind as u64).await;
+            let (calls, rate) = measure_rate(&stores, round * 3 + kind as u64).await;
             rates[kind].push(rate);
             costs[kind][0].push((processor_us(std::iter::once("self")) - own) / calls);
             costs[kind][1].push((of_server() - server) / calls);
-            // The server adds up what its processes did once a second.
+            // The server publishes its statistics once a second.
             tokio::time::sleep(Duration::from_millis(1_100)).await;
             if kind == 2 {
-                commits.push((transactions() - before) / (SPAN.as_secs_f64() + 1.1));
+                commits.push((transactions() - before) / (ROUND_DURATION.as_secs_f64() + 1.1));
             }
             costs[kind][2].push((rows() - uploaded) / calls * 100.0);
             for store in stores {

@@ -1,8 +1,8 @@
-//! Budget requests and results (CX-7): what a call holds before it starts, and the state of budgets.
+//! Holds of calls in budgets (CX-7), their outcomes, and the state of budgets.
 
-use endmark_context::budget::{Account, Level, RateLeft, Scope, Unit};
+use endmark_context::budget::{Account, Level, RemainingRate, Scope, Unit};
 
-/// A budget to which a call counts, and the maximum cost of the call in it.
+/// A budget that a call counts towards, and the maximum amount that the call may cost in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Scope of the budget.
@@ -21,7 +21,7 @@ pub struct Claim {
     pub closing_amount: u64,
 }
 
-/// A request to hold a call in all its budgets, or in none of them.
+/// A request to hold a call in all its budgets. If one of them does not admit the call, nothing is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The id of the request.
@@ -30,7 +30,7 @@ pub struct Hold {
     pub call: u32,
     /// The budgets of the call.
     pub claims: Vec<Claim>,
-    /// Whether it may become the closing call of its session if the session's budget does not admit it.
+    /// Whether the call may become the closing call of its session if the session's budget does not admit it.
     pub may_close: bool,
 }
 
@@ -62,9 +62,9 @@ pub enum HoldOutcome {
         /// The remaining amount of the tightest budget, with its scope and unit.
         least_left: Option<(Scope, Unit, u64)>,
         /// The rate limits of the call, with the amounts that remain after it.
-        rates: Vec<RateLeft>,
+        rates: Vec<RemainingRate>,
     },
-    /// The call does not fit, but it is the only closing call of its session. It is held beyond the budget.
+    /// The call exceeds the budget of its session, and is held as the session's only closing call.
     Closing,
     /// The call does not fit, and nothing is held.
     Exhausted(RefusingBudget),
@@ -77,17 +77,17 @@ impl HoldOutcome {
         accounts: impl Iterator<Item = (&'a Claim, Account)> + Clone,
     ) -> Self {
         let rates = accounts.clone().filter(|(claim, _)| claim.scope == Scope::Rate);
-        let rates = rates.map(|(claim, account)| RateLeft {
+        let rates = rates.map(|(claim, account)| RemainingRate {
             unit: claim.unit,
             limit: account.limit,
-            // Other instances share the rest, but take only what they need.
-            left: account.remaining_anywhere().saturating_sub(claim.amount),
+            // Other instances may use the rest too, but they request only what they need.
+            remaining: account.remaining_anywhere().saturating_sub(claim.amount),
         });
         Self::Fits { warnings, rates: rates.collect(), least_left: Self::tightest_budget(accounts) }
     }
 
-    /// Returns the remaining amount of the tightest budget before the hold of a call, because most calls cost far
-    /// less than they hold. Amounts that other instances may use count as remaining, as in rate limits.
+    /// Returns the remaining amount of the tightest budget. The hold of this call is not subtracted, because
+    /// most calls cost far less than they hold. Amounts that other instances may use count as remaining.
     fn tightest_budget<'a>(
         accounts: impl Iterator<Item = (&'a Claim, Account)>,
     ) -> Option<(Scope, Unit, u64)> {
@@ -102,25 +102,25 @@ impl HoldOutcome {
 }
 
 /// Maximum total addition to the limit of a budget, in tokens or nano-dollars.
-pub const MAX_RAISE: u64 = 1 << 60;
+pub const MAX_BUDGET_RAISE: u64 = 1 << 60;
 
-/// Outcome of raising the budget of a session.
+/// Outcome of a request to raise the budget of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Raised {
-    /// The total of this and earlier additions to the configured limit.
-    To(u64),
-    /// The maximum that can still be added.
-    TooMuch(u64),
+pub enum RaiseOutcome {
+    /// The budget was raised. Contains the total of this and earlier additions to the configured limit.
+    Raised(u64),
+    /// The addition is too large. Contains the maximum that can still be added.
+    TooLarge(u64),
     /// The session has no budget in this unit.
-    Unknown,
+    NoBudget,
 }
 
-impl Raised {
-    /// Decides whether `by` is added to earlier additions. `extra` is `None` if there is no budget.
+impl RaiseOutcome {
+    /// Decides whether `by` can be added to the earlier additions. `extra` is `None` if there is no budget.
     pub(crate) fn of(extra: Option<u64>, by: u64) -> Self {
-        let Some(extra) = extra else { return Self::Unknown };
-        let most = MAX_RAISE.saturating_sub(extra);
-        if by > most { Self::TooMuch(most) } else { Self::To(extra.saturating_add(by)) }
+        let Some(extra) = extra else { return Self::NoBudget };
+        let most = MAX_BUDGET_RAISE.saturating_sub(extra);
+        if by > most { Self::TooLarge(most) } else { Self::Raised(extra.saturating_add(by)) }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Records of one upstream call: its start and its end.
+//! Records of an upstream call: its start and its end.
 
 use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-/// A word from a fixed list, or a word read from the database.
-pub type Word = Cow<'static, str>;
+/// A label from a fixed list, or one that was read from the database.
+pub type Label = Cow<'static, str>;
 
 /// Why an upstream was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl Purpose {
         Self::Summary,
     ];
 
-    /// Returns the word that the table stores.
+    /// Returns the value that the table stores.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reply => "reply",
@@ -72,34 +72,34 @@ pub struct CallStarted {
     /// The upstream's name in the configuration.
     pub upstream: String,
     /// The wire format, for example `openai_chat`.
-    pub format: Word,
+    pub format: Label,
     /// The requested model.
     pub model: String,
     /// Whether a stream was requested.
     pub streamed: bool,
     /// How cut replies of this request are treated: `auto`, `on`, `warn` or `off`.
-    pub mode: Word,
+    pub mode: Label,
     /// Start time in milliseconds since 1970, UTC.
     pub started_ms: u64,
     /// The length of the request's body in bytes.
     pub sent_bytes: u64,
     /// Estimated tokens of the prompt.
     pub prompt_estimate: u64,
-    /// The budgets that the call counts towards. If the store did not accept its reservation, they are
-    /// charged when its row is written.
+    /// The budgets that the call counts towards. If the store did not accept the hold, they are charged when
+    /// the row is written.
     pub charges: Vec<Charge>,
 }
 
 /// A budget that a call counts towards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// The scope of the budget. The session, key or model is that of the call.
+    /// Scope of the budget. Its subject is the session, key or model of the call.
     pub scope: Scope,
     /// Unit of the budget.
     pub unit: Unit,
     /// Window of the budget.
     pub window: String,
-    /// The amount reserved for the call: the maximum that it is expected to cost.
+    /// The amount held for the call: its expected maximum cost.
     pub held: u64,
 }
 
@@ -130,14 +130,14 @@ pub struct CallSettled {
     pub answered_model: Option<String>,
     /// The HTTP status, if there was a response.
     pub http_status: Option<u16>,
-    /// How the response ended: a word of `Ending`.
-    pub ending: Word,
+    /// How the response ended: the label of an `Ending`.
+    pub ending: Label,
     /// The stop reason that the provider reported.
-    pub stop: Option<Word>,
+    pub stop: Option<Label>,
     /// The verdict on the reply: `whole`, `cut` or `passed`; `None` if it was not examined.
-    pub verdict: Option<Word>,
+    pub verdict: Option<Label>,
     /// The kind of cut (PC-8).
-    pub cut_kind: Option<Word>,
+    pub cut_kind: Option<Label>,
     /// The tokens of the call.
     pub tokens: Tokens,
     /// Other data that determines the price.
@@ -146,8 +146,8 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the response body.
     pub received_bytes: u64,
-    /// Estimate of tokens that may be billed but were not fully reported. `None` if nothing has to be estimated.
-    pub estimate: Option<Estimate>,
+    /// Estimated tokens that may be billed but were not fully reported. `None` if no estimate is needed.
+    pub estimate: Option<TokenEstimate>,
     /// Time from the start to the first byte of the response body, in microseconds.
     pub first_byte_us: Option<u64>,
     /// Time from start to end, in microseconds.
@@ -156,7 +156,7 @@ pub struct CallSettled {
 
 /// The gateway's estimate of tokens that the provider did not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Estimate {
+pub struct TokenEstimate {
     /// Prompt tokens.
     pub prompt: u64,
     /// Generated tokens, including reasoning.
@@ -192,14 +192,15 @@ impl Tokens {
     /// call costs nothing.
     ///
     /// ```
-    /// use endmark_store::{Estimate, Tokens};
-    /// let (tokens, estimate) = (Tokens { prompt: Some(7), ..Tokens::default() }, Estimate { prompt: 9, output: 2 });
+    /// use endmark_store::{TokenEstimate, Tokens};
+    /// let tokens = Tokens { prompt: Some(7), ..Tokens::default() };
+    /// let estimate = TokenEstimate { prompt: 9, output: 2 };
     /// assert_eq!(tokens.with_estimate(Some(estimate)), Some((7, 2)));
     /// assert_eq!(Tokens::default().with_estimate(None), None);
     /// ```
-    pub fn with_estimate(&self, estimate: Option<Estimate>) -> Option<(u64, u64)> {
+    pub fn with_estimate(&self, estimate: Option<TokenEstimate>) -> Option<(u64, u64)> {
         let is_billed = estimate.is_some() || self.prompt.is_some() || self.output.is_some();
-        let Estimate { prompt, output } = estimate.unwrap_or_default();
+        let TokenEstimate { prompt, output } = estimate.unwrap_or_default();
         is_billed.then(|| (self.prompt.unwrap_or(prompt), self.output.unwrap_or(output)))
     }
 }
@@ -251,7 +252,7 @@ pub struct UsageRow {
     pub ended_at: Option<String>,
     /// The HTTP status; `None` if there was no response.
     pub http_status: Option<u16>,
-    /// How the call ended: a word of `Ending`, or `interrupted`.
+    /// How the call ended: the label of an `Ending`, or `interrupted`.
     pub ending: String,
     /// The stop reason that the provider reported.
     pub stop: Option<String>,
@@ -268,7 +269,7 @@ pub struct UsageRow {
     /// Bytes of the response body; `None` if the process was killed.
     pub received_bytes: Option<u64>,
     /// See [`CallSettled::estimate`]. For a killed call it contains only the prompt.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<TokenEstimate>,
     /// Time from the start to the first byte of the response body, in milliseconds.
     pub first_byte_ms: Option<f64>,
     /// Time from start to end, in milliseconds.
@@ -283,7 +284,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the cost of a call in this unit. `held` is the reserved amount, which is charged for a killed call.
+    /// Returns the cost of a call in this unit. A killed call costs `held`, the amount that was held for it.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
         let tokens = settled.tokens.with_estimate(settled.estimate);
@@ -291,7 +292,7 @@ impl Call {
             return held;
         }
         if unit == Unit::NanoUsd.name() {
-            // If the cost is unknown, for example for a search without a price, charge the reserved amount.
+            // If the cost is unknown, for example for a search without a price, charge the held amount.
             // Otherwise such calls would be free.
             return settled.nano_usd.unwrap_or(if tokens.is_some() { held } else { 0 });
         }

@@ -1,21 +1,22 @@
-//! Summaries that replace the beginning of a conversation in its next requests (CX-1, CX-2), and the names of owners.
+//! Summaries that replace the beginning of a conversation in later requests (CX-1, CX-2), and the names of
+//! owners.
 
 mod kept;
 
 use std::collections::BTreeMap;
 
-/// Prefix of the owner name for clients of a gateway. The hash of the client's credential follows.
-pub const CLIENT: &str = "client:";
+/// Prefix of the owner name of a gateway's clients. The hash of the client's credential follows.
+pub const CLIENT_OWNER_PREFIX: &str = "client:";
 
 /// Owner of outputs that the command line keeps. Only the local user can read the store's file.
 pub const LOCAL_USER: &str = "local";
 
 /// The session of a condensed request, and what was omitted from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CondensedIn {
+pub struct CondensedSession {
     /// Hash of the session.
     pub session: String,
-    /// How much is no longer kept in full, by kind.
+    /// Amounts that the summary no longer contains in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 

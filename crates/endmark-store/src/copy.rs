@@ -1,21 +1,21 @@
 //! Copies a store from a SQLite file into a PostgreSQL database, or back.
 //!
-//! In the database, the file becomes an instance that has ended. Its rows have keys and its costs are absolute
-//! numbers, as in the reports of other instances. Therefore a copy can be interrupted and repeated.
+//! The database treats the file as an instance that has ended. Rows have keys and costs are absolute numbers,
+//! so an interrupted copy can be repeated.
 
 use endmark_context::budget::{ShareReport, pace};
 use tokio_postgres::Client;
 
 use crate::copy_result::{CopyError, CopyProgress, CopyResult, CopySums};
-use crate::engine::copying::{CopyFile, ID, SOURCE};
+use crate::engine::copying::{CopyFile, ID_MARK, SOURCE_MARK};
 use crate::engine::journal::rows::CallRows;
-use crate::engine::journal::{Due, Instance};
+use crate::engine::journal::{DueReport, Instance};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::location::StoreLocation;
 use crate::shared::address::PostgresAddress;
-use crate::shared::work::{random, random_number};
-use crate::shared::{copying, database};
+use crate::shared::work::{random_number, random_text};
+use crate::shared::{copying, database, keys as shared_keys};
 
 /// Copies a SQLite store into a PostgreSQL database, or back, and compares both afterwards.
 ///
@@ -29,13 +29,13 @@ pub async fn copy_store(
     progress: impl FnMut(CopyProgress),
 ) -> Result<CopyResult, CopyError> {
     match (from.postgres(), to.postgres()) {
-        (None, Some(address)) => into_database(from, address, progress).await,
-        (Some(address), None) => into_file(address, to, progress).await,
+        (None, Some(address)) => copy_into_database(from, address, progress).await,
+        (Some(address), None) => copy_into_file(address, to, progress).await,
         _ => Err(CopyError::SameKind),
     }
 }
 
-async fn into_database(
+async fn copy_into_database(
     from: &StoreLocation,
     address: &PostgresAddress,
     mut progress: impl FnMut(CopyProgress),
@@ -48,29 +48,29 @@ async fn into_database(
     file.begin()?;
     let (sums, oldest) = file.sums()?;
     if sums == CopySums::default() {
-        return Err(CopyError::Nothing { source_name: from.to_string() });
+        return Err(CopyError::EmptySource { source_name: from.to_string() });
     }
     let mut client = address.connect().await?;
-    address.check_schema(database::make_tables(&client).await.map_err(failed)?)?;
-    let known = file.mark(ID)?;
-    let id = known.clone().unwrap_or_else(|| format!("copy-{}", random()));
-    let (holds_records, is_known) = copying::check_holds(&client, &id).await.map_err(failed)?;
+    address.check_schema(database::create_tables(&client).await.map_err(failed)?)?;
+    let known = file.mark(ID_MARK)?;
+    let id = known.clone().unwrap_or_else(|| format!("copy-{}", random_text()));
+    let (holds_records, is_known) = copying::query_contents(&client, &id).await.map_err(failed)?;
     if holds_records && !is_known {
         return Err(CopyError::OtherContents { target: address.to_string() });
     }
     if known.is_none() {
         // Commit first: the database must not know an id that the file could lose.
-        file.set_mark(ID, &id)?;
+        file.set_mark(ID_MARK, &id)?;
         file.commit()?;
         file.begin()?;
     }
     // Only one process copies the file at a time, so one token is enough.
-    let instance = Instance { token: id.clone(), pending: id.clone(), id, ..Instance::default() };
+    let instance = Instance { token: id.clone(), next_token: id.clone(), id, ..Instance::default() };
     database::register(&mut client, &instance, true).await.map_err(failed)?;
     let mut after = (String::new(), 0);
     let mut copied = 0;
     while let Some((rows, last)) = file.rows(&after, pace::MAX_ROWS)? {
-        database::exchange(&client, &instance, &Due::default(), &rows).await.map_err(failed)?;
+        database::exchange(&client, &instance, &DueReport::default(), &rows).await.map_err(failed)?;
         (copied, after) = (copied + rows.count as u64, last);
         progress(CopyProgress { rows: copied, total: sums.rows });
     }
@@ -82,29 +82,29 @@ async fn into_database(
         let report = |(key, spent): &(BudgetKey, u64)| {
             (key.clone(), ShareReport { spent: *spent, used: *spent, ..ShareReport::default() })
         };
-        let due = Due { shares: budgets.iter().map(report).collect(), ..Due::default() };
+        let due = DueReport { shares: budgets.iter().map(report).collect(), ..DueReport::default() };
         database::exchange(&client, &instance, &due, &CallRows::default()).await.map_err(failed)?;
     }
     let (keys, secrets) = file.keys()?;
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
-    database::leave(&client, &instance).await.map_err(failed)?;
+    database::deregister(&client, &instance).await.map_err(failed)?;
     let since = oldest.map_or_else(|| "-infinity".to_owned(), |oldest| format!("{oldest}+00"));
     let target = copying::query_file_sums(&client, &instance.id, &since).await.map_err(failed)?;
-    let (_, keys, secrets) = database::query_keys(&mut client).await.map_err(failed)?;
+    let (_, keys, secrets) = shared_keys::query_keys(&mut client).await.map_err(failed)?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
     let omitted = file.omitted_records()?;
     file.commit()?;
     Ok(CopyResult { source: sums, target, differing_keys, omitted })
 }
 
-async fn into_file(
+async fn copy_into_file(
     address: &PostgresAddress,
     to: &StoreLocation,
     mut progress: impl FnMut(CopyProgress),
 ) -> Result<CopyResult, CopyError> {
     let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     let mut client = address.connect().await?;
-    let nothing = || CopyError::Nothing { source_name: address.to_string() };
+    let nothing = || CopyError::EmptySource { source_name: address.to_string() };
     let schema = database::query_schema_version(&client).await.map_err(failed)?.ok_or_else(nothing)?;
     address.check_schema(schema)?;
     check_unused(&client, address).await?;
@@ -117,12 +117,12 @@ async fn into_file(
     to.make_folder()?;
     let file = CopyFile::open(to.path())?;
     file.begin()?;
-    match file.mark(SOURCE)? {
+    match file.mark(SOURCE_MARK)? {
         Some(source) if source == id => {}
-        None if file.is_empty()? => file.set_mark(SOURCE, &id)?,
+        None if file.is_empty()? => file.set_mark(SOURCE_MARK, &id)?,
         _ => return Err(CopyError::OtherContents { target: to.to_string() }),
     }
-    let (_, keys, secrets) = database::query_keys(&mut client).await.map_err(failed)?;
+    let (_, keys, secrets) = shared_keys::query_keys(&mut client).await.map_err(failed)?;
     file.add_keys(&keys, &secrets)?;
     file.commit()?;
     let mut after = ("-infinity".to_owned(), String::new(), 0);
@@ -154,7 +154,8 @@ async fn into_file(
 
 /// Fails if gateways use the database, or if one of them may have unreported costs.
 async fn check_unused(client: &Client, address: &PostgresAddress) -> Result<(), CopyError> {
-    let users = copying::count_users(client).await.map_err(|error| address.statement_error(&error))?;
+    let users =
+        copying::count_live_instances(client).await.map_err(|error| address.statement_error(&error))?;
     match users {
         (0, None) => Ok(()),
         (0, Some(instance)) => Err(CopyError::Unreported { instance }),

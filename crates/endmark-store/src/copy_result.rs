@@ -23,12 +23,12 @@ pub struct CopySums {
     pub keys: u64,
 }
 
-/// A kind of records that is not copied.
+/// A kind of record that is not copied.
 pub(crate) struct OmittedKind {
-    /// The name of the records, for people.
+    /// Name of the records in messages, in the plural.
     pub(crate) name: &'static str,
-    /// The table of the file with these records, and a condition.
-    pub(crate) in_file: &'static str,
+    /// The table of the file with these records, with an optional condition.
+    pub(crate) file_table: &'static str,
     /// The table of the database.
     pub(crate) table: &'static str,
     /// The condition for rows of that table.
@@ -37,20 +37,20 @@ pub(crate) struct OmittedKind {
 
 impl OmittedKind {
     pub(crate) const ALL: [Self; 5] = [
-        Self::whole("recovered or cut replies", "partial_completion_log", "em_recoveries"),
-        Self::whole("kept outputs", "outputs", "em_outputs"),
-        Self::whole("condensed conversations", "compactions", "em_compactions"),
-        Self::whole("supervised runs", "runs", "em_runs"),
+        Self::whole_table("recovered or cut replies", "partial_completion_log", "em_recoveries"),
+        Self::whole_table("kept outputs", "outputs", "em_outputs"),
+        Self::whole_table("condensed conversations", "compactions", "em_compactions"),
+        Self::whole_table("supervised runs", "runs", "em_runs"),
         Self {
             name: "raised or closed budgets of sessions",
-            in_file: "budgets WHERE extra > 0 OR is_closed",
+            file_table: "budgets WHERE extra > 0 OR is_closed",
             table: "em_budgets",
             condition: "extra > 0 OR closed_by <> ''",
         },
     ];
 
-    const fn whole(name: &'static str, in_file: &'static str, table: &'static str) -> Self {
-        Self { name, in_file, table, condition: "true" }
+    const fn whole_table(name: &'static str, in_file: &'static str, table: &'static str) -> Self {
+        Self { name, file_table: in_file, table, condition: "true" }
     }
 }
 
@@ -126,7 +126,7 @@ pub enum CopyError {
     },
     /// The source is empty or does not exist.
     #[error("there is nothing to copy in `{source_name}`: check the name of the source, which comes first")]
-    Nothing {
+    EmptySource {
         /// The source.
         source_name: String,
     },

@@ -1,16 +1,16 @@
-//! Sums of calls. Calls are counted together if all prices are the same for them.
+//! Sums of calls. Calls are summed together only if the same prices apply to them.
 
 use crate::calls::UsageRow;
 
-/// Prompt sizes in tokens above which some model has another price. A test compares them with the price
+/// Prompt sizes in tokens above which the price of some model changes. A test compares them with the price
 /// table. A new size requires a migration that recomputes all sums.
-pub const PROMPT_EDGES: [u64; 6] = [100_000, 128_000, 199_999, 200_000, 272_000, 512_000];
+pub const PROMPT_PRICE_THRESHOLDS: [u64; 6] = [100_000, 128_000, 199_999, 200_000, 272_000, 512_000];
 
 /// Models whose price depends on the time of day: a word in the model's name, with the minutes of the day
 /// (UTC) at which the price changes. A new entry requires the same test and a migration.
-pub const MINUTE_EDGES: [(&str, &[u16]); 1] = [("deepseek", &[30, 60, 240, 360, 600, 990])];
+pub const PRICE_CHANGE_MINUTES: [(&str, &[u16]); 1] = [("deepseek", &[30, 60, 240, 360, 600, 990])];
 
-/// The word for the ending of a call whose process was killed.
+/// The ending of a call whose process was killed.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// The properties of calls that are counted together on one day. Each price applies to all of these calls or to none.
@@ -26,9 +26,10 @@ pub struct CallClass {
     pub answered_model: String,
     /// The kinds of tokens in the calls, as one bit each; 0 means no tokens.
     pub kinds: u8,
-    /// The largest of [`PROMPT_EDGES`] that the prompts exceed. 0 if they exceed none.
+    /// The largest of [`PROMPT_PRICE_THRESHOLDS`] that the prompts exceed, or 0 if they exceed none of them.
     pub above_tokens: u64,
-    /// The first minute of the calls' part of the day, in UTC.
+    /// Start of the calls' price period, in minutes after midnight UTC. 0 if the price does not depend on the
+    /// time of day.
     pub from_minute: u16,
 }
 
@@ -43,7 +44,7 @@ macro_rules! counts {
             /// The columns, in the order of the counts.
             pub(crate) const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),+];
 
-            /// Returns the counts.
+            /// Returns the counts in the order of [`COLUMNS`](Self::COLUMNS).
             pub(crate) fn counts(&self) -> [u64; Self::COLUMNS.len()] {
                 [$(self.$name),+]
             }
@@ -71,7 +72,7 @@ counts! {
     judged,
     /// Number of these replies that were cut.
     cut,
-    /// Number of calls that ended without a reply that could be judged: refused, lost or cancelled.
+    /// Number of calls without a reply that could be judged: they were refused, lost or cancelled.
     without_reply,
     /// Number of calls whose process was killed.
     interrupted,
@@ -83,13 +84,13 @@ counts! {
     reported_output,
     /// Prompt tokens, estimated where they were not reported.
     prompt,
-    /// Prompt tokens neither read from a cache nor written to one.
+    /// Prompt tokens that were neither read from a cache nor written to one.
     plain_prompt,
     /// Prompt tokens read from a cache.
     cached,
-    /// Prompt tokens written to a cache for a few minutes.
+    /// Prompt tokens written to a cache that keeps them for a few minutes.
     cache_write,
-    /// Prompt tokens written to a cache for an hour.
+    /// Prompt tokens written to a cache that keeps them for an hour.
     cache_write_1h,
     /// Generated tokens, estimated where they were not reported.
     completion,
@@ -108,7 +109,7 @@ impl CallSums {
     }
 }
 
-/// Returns the counts of a call, and the class to which it belongs.
+/// Returns the counts of a call, and its class.
 pub fn classify(call: &UsageRow) -> (CallClass, CallSums) {
     let sums = call_sums(call);
     let kinds = [
@@ -121,8 +122,12 @@ pub fn classify(call: &UsageRow) -> (CallClass, CallSums) {
     ];
     let answered_model = call.answered_model.clone().unwrap_or_default();
     let class = CallClass {
-        from_minute: day_part(&call.started_at, [&call.model, &answered_model]),
-        above_tokens: PROMPT_EDGES.into_iter().filter(|edge| sums.prompt > *edge).max().unwrap_or(0),
+        from_minute: price_period_start(&call.started_at, [&call.model, &answered_model]),
+        above_tokens: PROMPT_PRICE_THRESHOLDS
+            .into_iter()
+            .filter(|edge| sums.prompt > *edge)
+            .max()
+            .unwrap_or(0),
         kinds: kinds.into_iter().fold(0, |bits, tokens| bits << 1 | u8::from(tokens > 0)),
         upstream: call.upstream.clone(),
         purpose: call.purpose.clone(),
@@ -132,8 +137,8 @@ pub fn classify(call: &UsageRow) -> (CallClass, CallSums) {
     (class, sums)
 }
 
-fn day_part(started_at: &str, models: [&str; 2]) -> u16 {
-    let edges = MINUTE_EDGES
+fn price_period_start(started_at: &str, models: [&str; 2]) -> u16 {
+    let edges = PRICE_CHANGE_MINUTES
         .into_iter()
         .find(|(word, _)| models.iter().any(|model| model.to_ascii_lowercase().contains(word)));
     let number =

@@ -1,6 +1,6 @@
-//! The storage engine: SQLite. Only this folder depends on SQLite. Other code passes work that runs on a
-//! [`Session`], calls the functions of these modules, and reads with a [`Reader`]. Another engine would have
-//! to implement the same interface.
+//! The storage engine: SQLite. Only this folder depends on SQLite. Other code runs its writes on a
+//! [`Session`] with the functions of these modules, and reads with a [`Reader`]. Another engine would have to
+//! provide the same interface.
 
 pub(crate) mod budgets;
 pub(crate) mod capabilities;
@@ -10,37 +10,37 @@ pub(crate) mod copying;
 pub(crate) mod cuts;
 mod excerpt;
 mod fault;
-pub(crate) mod fetched;
+pub(crate) mod fetched_output;
 pub(crate) mod integers;
 pub(crate) mod journal;
-mod kept;
+mod kept_output;
 pub(crate) mod keys;
 mod leases;
 mod migrate;
-mod moment;
+mod output_parts;
 pub(crate) mod outputs;
-mod parts;
 mod preparation;
+mod quota;
 mod reader;
 pub(crate) mod recoveries;
-mod room;
 pub(crate) mod runs;
 mod session;
 pub(crate) mod sums;
+mod timestamps;
 pub(crate) mod usage;
 
 pub(crate) use connection::BUSY_TIMEOUT;
-pub use excerpt::ReadError;
-pub(crate) use fault::Fault;
-pub use kept::{KeptOutput, OutputPiece};
+pub use excerpt::ExcerptReadError;
+pub(crate) use fault::StatementError;
+pub use kept_output::{KeptOutput, OutputPiece};
 pub(crate) use migrate::newest_known as known_schema;
-pub use moment::{utc, with_zone};
-pub use parts::OutputPage;
+pub use output_parts::OutputPage;
 pub use reader::{
-    BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, LogFilter, Reader,
-    RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow, SessionOutput, UsageReport,
-    UsageSummary,
+    BudgetDifference, BudgetPosition, CompactionRow, CountedCalls, CutPeriod, CutReport, CutSummary,
+    LogFilter, Reader, RequestFilter, RequestFilterOptions, RequestPage, RequestRecords, RequestRow,
+    SessionOutput, UsageSummary,
 };
-pub(crate) use reader::{MAX_CANDIDATES, PageBuilder, REPLY_PURPOSES, ReportParts};
-pub(crate) use session::{Recorded, Session};
+pub(crate) use reader::{CutReportBuilder, MAX_CANDIDATES, PageBuilder, REPLY_PURPOSES};
+pub(crate) use session::{RowOutcome, Session};
 pub use sums::Dimension;
+pub use timestamps::{utc, with_zone};

@@ -1,4 +1,4 @@
-//! Errors of the store, each with the file it concerns and a next step.
+//! Errors of the store. Each names the affected file and a next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub enum StoreError {
         /// The path of the database.
         path: PathBuf,
     },
-    /// No database can exist at this path, whatever the permissions are.
+    /// A database cannot be created at this path, regardless of permissions.
     #[error("no store can be at `{path}`: {detail}; name another file with `--store` or the key `store`")]
-    NoPlace {
+    UnusablePath {
         /// The path of the database.
         path: PathBuf,
         /// The reason.
@@ -63,7 +63,7 @@ pub enum StoreError {
     },
     /// The disk or the quota is full.
     #[error("the disk of the store `{path}` is full: free some space; writing then continues by itself")]
-    Full {
+    DiskFull {
         /// The path of the database.
         path: PathBuf,
     },
@@ -79,7 +79,7 @@ pub enum StoreError {
     #[error(
         "the store `{path}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark, or name another file with `--store` or the key `store`"
     )]
-    Newer {
+    NewerSchema {
         /// The path of the database.
         path: PathBuf,
         /// The newest migration in the store.
@@ -91,7 +91,7 @@ pub enum StoreError {
     #[error(
         "the store `{path}` was written by an older Endmark (schema {found}, this one reads {known}): start `endmark serve` with it once, which brings it up to date"
     )]
-    Older {
+    OlderSchema {
         /// The path of the database.
         path: PathBuf,
         /// The newest migration in the store.
@@ -109,11 +109,11 @@ pub enum StoreError {
         /// The migration's number.
         version: u32,
     },
-    /// The database file, or a file beside it, was removed or replaced while it was open.
+    /// The database file or one of its companion files was removed or replaced while it was open.
     #[error(
-        "the files of the store `{path}` were removed or replaced while they were open, and what is at that path cannot be used: {detail}"
+        "the files of the store `{path}` were removed or replaced while they were open, and the files that are there now cannot be used: {detail}"
     )]
-    Gone {
+    FilesGone {
         /// The path of the database.
         path: PathBuf,
         /// Why the store is not recreated.
@@ -124,13 +124,13 @@ pub enum StoreError {
     NoSuchCut(CutId),
     /// The output does not exist for this owner.
     #[error(
-        "there is no output `{handle}` here: it was never kept in this store, was forgotten, or is another owner's"
+        "there is no output `{handle}` here: it was never kept in this store, was deleted, or belongs to another owner"
     )]
     NoOutput {
         /// The handle.
         handle: String,
     },
-    /// The output's retention time has passed since its last use.
+    /// The output was not used within its retention time.
     #[error("the output `{handle}` has expired: it was not used for longer than `store_policy.keep_days`")]
     ExpiredOutput {
         /// The handle.
@@ -138,7 +138,7 @@ pub enum StoreError {
     },
     /// The output was removed to make room for others.
     #[error(
-        "the output `{handle}` was removed: kept outputs stay within `store_policy.outputs_max_bytes`, and others needed its room"
+        "the output `{handle}` was removed: kept outputs stay within `store_policy.outputs_max_bytes`, and others needed the space"
     )]
     RemovedOutput {
         /// The handle.
@@ -154,7 +154,7 @@ pub enum StoreError {
         /// The error of the database.
         detail: String,
     },
-    /// This machine does not know the run, and the database that may have it does not answer.
+    /// This machine has no such run, and the database that may have it does not respond.
     #[error(
         "no run `{id}` is recorded on this machine, and the database that may have it cannot be reached: {detail}; try again later"
     )]
@@ -164,7 +164,7 @@ pub enum StoreError {
         /// The error of the database.
         detail: String,
     },
-    /// This machine has no such recovery or request, and the shared database does not answer.
+    /// This machine has no such recovery or request, and the shared database does not respond.
     #[error(
         "no recovery or request `{id}` is recorded by this gateway, and the database that may have it cannot be reached: {detail}; try again later"
     )]
@@ -176,7 +176,7 @@ pub enum StoreError {
     },
     /// There is not enough room for a new output.
     #[error(
-        "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
+        "there is no space for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
     )]
     NoRoomForOutput {
         /// Maximum total size of the kept outputs.
@@ -206,7 +206,7 @@ pub enum StoreError {
     #[error(
         "`{path}` is a store with records of its own, and cannot become the journal of a PostgreSQL store: name a new file with the key `journal`"
     )]
-    NotAJournal {
+    UnusableJournal {
         /// The path of the journal.
         path: PathBuf,
     },
@@ -245,9 +245,9 @@ pub enum StoreError {
     /// A PostgreSQL store was configured without a journal.
     #[error("a PostgreSQL store needs `journal`, the path of a SQLite file of this instance alone")]
     NoJournal,
-    /// The operation works only with a SQLite store.
+    /// The operation is not available for a shared store, only for a SQLite store.
     #[error("{what} does not work with a PostgreSQL store yet")]
-    NotShared {
+    UnsupportedWhenShared {
         /// The operation.
         what: &'static str,
     },
@@ -292,7 +292,7 @@ impl StoreError {
             Self::NoFolder { path } => (path, "its folder does not exist: create it".to_owned()),
             Self::NoFile { path } => (path, "it does not exist: `endmark serve` creates it".to_owned()),
             Self::NotADatabase { path } => (path, "it is not a SQLite database".to_owned()),
-            Self::NoPlace { path, detail } => (path, detail),
+            Self::UnusablePath { path, detail } => (path, detail),
             Self::Denied { path, detail } => {
                 (path, format!("{detail}; check the permissions of the file and its folder"))
             }
@@ -307,34 +307,34 @@ impl StoreError {
         }
         let path = path.to_owned();
         match error.kind() {
-            io::ErrorKind::IsADirectory => Self::NoPlace { path, detail: "it is a folder".to_owned() },
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            io::ErrorKind::IsADirectory => Self::UnusablePath { path, detail: "it is a folder".to_owned() },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
             _ => Self::Denied { path, detail: error.to_string() },
         }
     }
 
-    /// Classifies a missing path. Its folder is missing or is not a folder, or nothing can be created there,
-    /// as in `/proc`.
+    /// Returns the error for a path that does not exist: its folder is missing or not a folder, or no file
+    /// can be created there, as in `/proc`.
     fn missing_path(path: &Path, error: &io::Error) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let nearest = folder.ancestors().find(|folder| folder.exists());
         let path = path.to_owned();
         if let Some(file) = nearest.filter(|nearest| !nearest.is_dir()) {
-            return Self::NoPlace { path, detail: format!("`{}` is no folder", file.display()) };
+            return Self::UnusablePath { path, detail: format!("`{}` is not a folder", file.display()) };
         }
         if !folder.is_dir() {
             return Self::NoFolder { path };
         }
         let detail = if path.is_symlink() {
-            "it is a link to a place that does not exist".to_owned()
+            "it is a link to a path that does not exist".to_owned()
         } else {
-            format!("its folder is there, but a file in it cannot be created or opened: {error}")
+            format!("its folder exists, but a file in it cannot be created or opened: {error}")
         };
-        Self::NoPlace { path, detail }
+        Self::UnusablePath { path, detail }
     }
 
     /// Returns the error for a path that is a device, a pipe, a socket or a folder.
     pub(crate) fn not_a_file(path: &Path) -> Self {
-        Self::NoPlace { path: path.to_owned(), detail: "what is there is no regular file".to_owned() }
+        Self::UnusablePath { path: path.to_owned(), detail: "it is not a regular file".to_owned() }
     }
 }

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Returns the SHA-256 of bytes in lower-case hexadecimal, as in [`Piece::sha256`](crate::Piece::sha256) and
-/// in the output of `sha256sum`.
+/// Returns the SHA-256 of bytes in lower-case hexadecimal, as in
+/// [`ReplyPiece::sha256`](crate::ReplyPiece::sha256) and in the output of `sha256sum`.
 ///
 /// ```
 /// assert!(endmark_store::sha256_hex(b"").starts_with("e3b0c44298fc1c14"));

@@ -1,4 +1,4 @@
-//! What all machines that share a database recorded.
+//! Reads the records of all machines that share a database.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::shared::reader::SharedReader;
 use crate::shared::{Shared, database};
 use crate::store::Store;
 
-/// Reads the records of all machines that share a store. Without a shared database they are those of the store.
+/// Reads the records of all machines that share a store. If the store is not shared, reads the records of
+/// this machine.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     pub(crate) location: StoreLocation,
@@ -29,7 +30,7 @@ pub struct FleetRecords<T> {
 }
 
 impl Fleet {
-    /// Returns the fleet of an open store. While its database fails, nothing waits for it.
+    /// Returns the fleet of an open store. While the shared database fails, reads do not wait for it.
     pub fn of(store: &Store) -> Self {
         Self { location: store.location().clone(), shared: store.shared.clone() }
     }
@@ -55,28 +56,28 @@ impl Fleet {
             Some(Err(failure)) => Some(failure),
             None => None,
         };
-        match (self.own(own).await, failure) {
+        match (self.read_own(own).await, failure) {
             (Ok(Some(records)), failure) => Ok(FleetRecords { records, failure }),
-            // Without a journal, the database's error is the reason.
+            // If this machine's file cannot be read, report the error of the database.
             (Ok(None) | Err(_), Some(failure)) => Err(failure),
-            // A store that is not shared has a file.
+            // A store that is not shared always has a file.
             (Ok(None), None) => Err(StoreError::Closed),
             (Err(error), None) => Err(error),
         }
     }
 
-    /// Returns everything about a recovery by its number on this machine, or about a request by its id. Requests of other
-    /// machines are without the texts of their pieces.
+    /// Returns everything about a recovery by its number on this machine, or about a request by its id. The
+    /// pieces of other machines' requests have no texts.
     ///
     /// # Errors
     /// [`StoreError::RecordNotHere`] if this machine has no such record, and the database does not answer.
     pub async fn request(&self, id: &str) -> Result<RequestRecords, StoreError> {
         let asked = id.to_owned();
-        let own = match self.own(move |reader| reader.request_records(&asked)).await {
+        let own = match self.read_own(move |reader| reader.request_records(&asked)).await {
             Err(error) if self.location.postgres().is_none() => return Err(error),
             own => own.ok().flatten().unwrap_or_default(),
         };
-        // Numbers are of this machine alone.
+        // Recovery numbers are valid only on this machine.
         if own.recovery.is_some() || own.request.is_some() || id.parse::<i64>().is_ok() {
             return Ok(own);
         }
@@ -100,8 +101,8 @@ impl Fleet {
         read: impl AsyncFnOnce(SharedReader) -> Result<T, StoreError>,
     ) -> Option<Result<T, StoreError>> {
         let address = self.location.postgres()?;
-        // Without a journal that can be read, all records are those of other machines.
-        let instance = self.own(Reader::instance).await.ok().flatten().unwrap_or_default();
+        // If the journal cannot be read, all records count as those of other machines.
+        let instance = self.read_own(Reader::instance).await.ok().flatten().unwrap_or_default();
         let read = async |client: Client| {
             let reader = SharedReader { client, address: address.clone(), instance };
             reader.check_schema().await?;
@@ -114,7 +115,7 @@ impl Fleet {
     }
 
     /// Reads this machine's file. Returns `None` if the journal does not exist yet.
-    pub(crate) async fn own<T: Send + 'static>(
+    pub(crate) async fn read_own<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
@@ -123,12 +124,13 @@ impl Fleet {
             let has_file = location.postgres().is_none() || location.path().exists();
             has_file.then(|| read(&Reader::open(&location)?)).transpose()
         });
-        // The task is not cancelled: an error is a panic, reported where it happened, or the end of the runtime.
+        // The task is never cancelled. It can fail only with a panic, which was already reported, or when the
+        // runtime ends.
         read.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Runs a lookup in the shared database, which has nothing before a gateway or a supervisor first started. Returns
-    /// `None` if the store is not shared.
+    /// Runs a lookup in the shared database. Before the first gateway or supervisor starts, the database has
+    /// no tables, and the result is the default value. Returns `None` if the store is not shared.
     pub(crate) async fn look_up<T: Default>(
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,

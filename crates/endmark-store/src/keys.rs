@@ -4,12 +4,12 @@
 //! A secret is long and random, so its unsalted hash reveals nothing. The secret is shown once, and only the hash is
 //! stored.
 
-mod kept;
 mod key_changes;
+mod operations;
 
 use std::fmt;
 
-use endmark_context::budget::{Period, RateLimits, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, RateLimits, Scope, Unit};
 
 use crate::error::StoreError;
 
@@ -25,7 +25,7 @@ const SECRET_BYTES: usize = 32;
 const MAX_NAME_BYTES: usize = 64;
 
 /// The largest budget or rate limit of a key.
-const MAX_LIMIT: u64 = 1 << 60;
+const MAX_KEY_LIMIT: u64 = 1 << 60;
 
 /// A key to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,7 +61,9 @@ impl NewKey {
         ];
         let limits = rates.into_iter().filter_map(|(unit, limit)| Some((unit, limit?)));
         let mut limits = limits.chain(self.budget.map(|budget| (budget.unit, budget.limit)));
-        limits.find(|(_, limit)| *limit > MAX_LIMIT).map_or(Ok(()), |(unit, _)| Err(KeyError::TooLarge(unit)))
+        limits
+            .find(|(_, limit)| *limit > MAX_KEY_LIMIT)
+            .map_or(Ok(()), |(unit, _)| Err(KeyError::TooLarge(unit)))
     }
 }
 
@@ -78,8 +80,8 @@ pub struct KeyBudget {
 
 impl KeyBudget {
     /// Returns the budget as a rule of scope [`Scope::Key`].
-    pub fn rule(self) -> Rule {
-        Rule { scope: Scope::Key, unit: self.unit, period: self.period, limit: self.limit }
+    pub fn rule(self) -> BudgetRule {
+        BudgetRule { scope: Scope::Key, unit: self.unit, period: self.period, limit: self.limit }
     }
 }
 
@@ -135,7 +137,8 @@ impl Key {
 pub struct FoundKey {
     /// The key.
     pub key: Key,
-    /// Expiry time of the secret in seconds since 1970. It is set when the key is rotated.
+    /// Expiry time of the secret in seconds since 1970; `None` for never. Rotating the key sets it for the
+    /// older secrets.
     pub secret_ends_at: Option<u64>,
 }
 
@@ -155,7 +158,8 @@ impl KeyBudget {
         limit.map(|limit| Self {
             unit: unit.map_or(Unit::Tokens, Unit::from_name),
             limit,
-            // The tables contain no other values. If they did, use the longest window, which is the strictest.
+            // The tables contain no other periods. If they did, the longest window would be the strictest
+            // choice.
             period: Period::ALL
                 .into_iter()
                 .find(|known| period == Some(known.name()))
@@ -181,7 +185,7 @@ impl KeySecret {
         Ok(Self(SECRET_PREFIX.chars().chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// Returns the value that the client sends.
+    /// Returns the secret as the client sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -203,19 +207,19 @@ pub enum KeyError {
     BadName(String),
     /// A key of this name exists or existed. Names are not reused, because data of the old key would belong to the
     /// new one.
-    #[error("there is a key `{0}` already, or was: choose another name")]
+    #[error("a key `{0}` already exists or existed: choose another name")]
     NameTaken(String),
     /// No valid key has this name.
     #[error("no key `{0}` exists, or it is revoked")]
     Unknown(String),
     /// The pattern of a model is not valid.
-    #[error("`{0}` is no model's name or pattern")]
+    #[error("`{0}` is not the name or the pattern of a model")]
     BadModel(String),
     /// A budget or a rate limit in this unit is too large.
-    #[error("a limit is too large: the greatest is {}", .0.format(MAX_LIMIT))]
+    #[error("a limit is too large: the maximum is {}", .0.format(MAX_KEY_LIMIT))]
     TooLarge(Unit),
     /// The system provides no random bytes.
-    #[error("the system gives no random bytes: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     NoRandomBytes(String),
     /// The store fails.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Keeps and retries records of cut replies that the store did not accept at once.
+//! Keeps the records of cut replies that the store did not accept at once, and retries them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Maximum number of waiting records. Each needs a few kilobytes, because texts are not kept.
+/// Maximum number of waiting records. Each has a few kilobytes, because its texts are not kept.
 const MAX_LATE_CUTS: u32 = 1_024;
 
 /// Interval between retries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// State of all waiting records.
+/// The records that wait for a retry.
 #[derive(Debug)]
 pub(crate) struct LateRecords {
     room: Arc<Semaphore>,
@@ -21,7 +21,7 @@ pub(crate) struct LateRecords {
     lost_at_end: AtomicU64,
 }
 
-/// Permit to keep one record.
+/// Permit to keep one late record.
 pub(crate) type LatePermit = OwnedSemaphorePermit;
 
 impl LateRecords {
@@ -34,24 +34,25 @@ impl LateRecords {
         }
     }
 
-    /// Returns a permit for one more record. If there is no room, the record is counted as lost.
-    pub(crate) fn place(&self) -> Option<LatePermit> {
+    /// Returns a permit for one more record, or counts the record as lost if there are too many.
+    pub(crate) fn acquire_permit(&self) -> Option<LatePermit> {
         let place = Arc::clone(&self.room).try_acquire_owned().ok();
         if place.is_none() {
-            self.lose();
+            self.count_lost();
         }
         place
     }
 
-    /// Waits for the retry interval. Returns whether the next try must be the last one.
+    /// Waits for the next retry. Returns whether that retry must be the last one, because the store is
+    /// closing.
     pub(crate) async fn wait_to_retry(&self) -> bool {
         let mut closing = self.closing.subscribe();
-        // Waiting cannot fail, because the sender lives as long as this value.
+        // This cannot fail, because the sender exists as long as `self`.
         tokio::time::timeout(RETRY_INTERVAL, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
     }
 
     /// Counts a record as lost.
-    pub(crate) fn lose(&self) {
+    pub(crate) fn count_lost(&self) {
         self.lost_records.fetch_add(1, Ordering::Relaxed);
         self.lost_at_end.fetch_add(u64::from(*self.closing.borrow()), Ordering::Relaxed);
     }
@@ -74,7 +75,7 @@ impl LateRecords {
     }
 
     /// Returns the number of records that were lost because the store was closed.
-    pub(crate) fn lost_at_close(&self) -> u64 {
+    pub(crate) fn lost_at_close_records(&self) -> u64 {
         self.lost_at_end.load(Ordering::Relaxed)
     }
 }

@@ -1,22 +1,22 @@
-//! Keeps the leases of this process and the calls that are held in them. A hold in a lease takes a lock instead of a
-//! transaction.
+//! Keeps the leases of this process, and the calls that are held in them. Holding a call in a lease needs
+//! only a lock, not a transaction.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use endmark_context::budget::{Lease, Scope, Standing, Unit};
+use endmark_context::budget::{Lease, Scope, StoredBudget, Unit};
 
 use crate::budgets::{Claim, Hold, HoldOutcome};
 use crate::calls::Call;
 use crate::ledger::encoding::clip;
 
-/// Maximum amount of a call that is held in a lease. The store handles larger calls and limits their amount.
-const MAX_AMOUNT: u64 = 1 << 46;
+/// Maximum amount of a call that a lease can hold. The store handles larger calls and limits their amount.
+const MAX_LEASED_AMOUNT: u64 = 1 << 46;
 
 /// Interval between searches for unused leases.
-const SWEEP_MS: u64 = 1_000;
+const SWEEP_INTERVAL_MS: u64 = 1_000;
 
 /// A budget in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,12 +64,12 @@ pub(crate) struct LeasedCall {
 /// The leases of one open store.
 pub(crate) struct Leases {
     origin: Instant,
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
 }
 
 #[derive(Default)]
-struct State {
-    leases: HashMap<Arc<BudgetKey>, Entry>,
+struct LeaseState {
+    leases: HashMap<Arc<BudgetKey>, LeaseEntry>,
     /// Held calls, by request id.
     calls: HashMap<String, Vec<LeasedCall>>,
     /// Leases that changed since they were last planned.
@@ -82,7 +82,7 @@ struct State {
 }
 
 #[derive(Default)]
-struct Entry {
+struct LeaseEntry {
     lease: Lease,
     needs_plan: bool,
 }
@@ -92,12 +92,12 @@ impl Leases {
         Self { origin: Instant::now(), state: Mutex::default() }
     }
 
-    /// Holds a call if a lease of each of its budgets has room for it. Returns `None` if the store has to decide.
-    /// Also returns whether to wake the writer, so that readers of the file see the hold.
+    /// Holds a call if the leases of all its budgets have enough left. Returns `None` if the store has to
+    /// decide. Also returns whether to wake the writer, so that readers of the file see the hold.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<(HoldOutcome, bool)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, calls, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, calls, touched_keys: touched, .. } = &mut *state;
         let is_held_twice = |calls: &Vec<LeasedCall>| calls.iter().any(|call| call.call == hold.call);
         if calls.get(&hold.request_id).is_some_and(is_held_twice) {
             return None;
@@ -106,7 +106,8 @@ impl Leases {
         for claim in &hold.claims {
             let (key, entry) = leases.get_key_value(&BudgetKey::new(claim))?;
             // The store shortens a longer name, so the next start would charge a different budget.
-            let is_usual = claim.amount <= MAX_AMOUNT && clip(&claim.subject).len() == claim.subject.len();
+            let is_usual =
+                claim.amount <= MAX_LEASED_AMOUNT && clip(&claim.subject).len() == claim.subject.len();
             let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
             found.push((claim, Arc::clone(key), account));
         }
@@ -128,25 +129,25 @@ impl Leases {
 
     /// Records the cost of a finished call. The result is empty if the call is not held in leases.
     pub(crate) fn settle(&self, over: &Call) -> Vec<LeasedAmount> {
-        self.end(&over.started.request_id, over.started.call, |amount| {
-            over.cost(amount.key.unit.name(), amount.held).min(MAX_AMOUNT)
+        self.remove_call(&over.started.request_id, over.started.call, |amount| {
+            over.cost(amount.key.unit.name(), amount.held).min(MAX_LEASED_AMOUNT)
         })
         .unwrap_or_default()
     }
 
     /// Releases a call that did not start. Returns whether it was held in leases.
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
-        self.end(request_id, call, |_| 0).is_some()
+        self.remove_call(request_id, call, |_| 0).is_some()
     }
 
-    fn end(
+    fn remove_call(
         &self,
         request_id: &str,
         call: u32,
         cost: impl Fn(&LeasedAmount) -> u64,
     ) -> Option<Vec<LeasedAmount>> {
         let mut state = self.lock();
-        let State { leases, calls, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, calls, touched_keys: touched, .. } = &mut *state;
         let of_request = calls.get_mut(request_id)?;
         let at = of_request.iter().position(|known| known.call == call)?;
         let mut amounts = of_request.swap_remove(at).amounts;
@@ -180,7 +181,7 @@ impl Leases {
     /// Does the same as [`Self::recall`] for a budget key.
     pub(crate) fn recall_key(&self, key: &BudgetKey) -> (u64, u64) {
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, .. } = &mut *state;
         let Some((key, _)) = leases.get_key_value(key) else { return (0, 0) };
         let key = Arc::clone(key);
         leases.get_mut(&key).map_or((0, 0), |entry| {
@@ -189,15 +190,15 @@ impl Leases {
         })
     }
 
-    /// Returns the same amounts as [`Self::recall_key`] without changing the lease.
+    /// Returns the same amounts as [`Self::recall_key`], but does not change the lease.
     pub(crate) fn uncommitted(&self, key: &BudgetKey) -> (u64, u64) {
         self.lock().leases.get(key).map_or((0, 0), |entry| entry.lease.uncommitted())
     }
 
     /// Schedules a lease for planning in the current transaction, because its budget has changed.
-    pub(crate) fn touch(&self, key: &BudgetKey) {
+    pub(crate) fn schedule_plan(&self, key: &BudgetKey) {
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, .. } = &mut *state;
         let Some((key, _)) = leases.get_key_value(key) else { return };
         let key = Arc::clone(key);
         if let Some(entry) = leases.get_mut(&key) {
@@ -206,14 +207,14 @@ impl Leases {
         }
     }
 
-    /// Counts a call that the store holds. A budget in which calls are often held gets a lease.
-    pub(crate) fn note(&self, claim: &Claim, amount: u64) {
+    /// Counts a call that the store holds. If a budget holds many calls, it gets a lease.
+    pub(crate) fn count_hold(&self, claim: &Claim, amount: u64) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, .. } = &mut *state;
         let key = Arc::new(BudgetKey::new(claim));
         let entry = leases.entry(Arc::clone(&key)).or_default();
-        entry.lease.note(now_ms, claim.limit, amount);
+        entry.lease.record_stored_hold(now_ms, claim.limit, amount);
         entry.touch(&key, touched);
     }
 
@@ -228,9 +229,9 @@ impl Leases {
     }
 
     /// Records that the current transaction writes these costs.
-    pub(crate) fn flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
+    pub(crate) fn record_flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, .. } = &mut *state;
         for (key, cost) in costs {
             if let Some(entry) = leases.get_mut(key) {
                 entry.lease.flush(*cost);
@@ -248,7 +249,7 @@ impl Leases {
     pub(crate) fn take_touched(&self) -> Vec<(Arc<BudgetKey>, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
         let mut changed = Vec::with_capacity(touched.len());
         for key in touched.drain(..) {
             let Some(entry) = leases.get_mut(&key) else { continue };
@@ -264,9 +265,9 @@ impl Leases {
         changed
     }
 
-    /// Plans the size of a lease after the commit. Returns its amount and the part that calls in progress hold.
-    /// Returns `None` if the store already has both.
-    pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> Option<(u64, u64)> {
+    /// Plans the size of a lease. Returns its amount and the part that calls in progress hold, or `None` if
+    /// the store already has both values.
+    pub(crate) fn plan(&self, key: &BudgetKey, standing: StoredBudget) -> Option<(u64, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
         let lease = &mut state.leases.get_mut(key)?.lease;
@@ -274,9 +275,9 @@ impl Leases {
     }
 
     /// Records that the current transaction ended.
-    pub(crate) fn finish(&self, is_committed: bool) {
+    pub(crate) fn finish_transaction(&self, is_committed: bool) {
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
+        let LeaseState { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
         for key in planned.drain(..) {
             let Some(entry) = leases.get_mut(&key) else { continue };
             if is_committed {
@@ -298,8 +299,8 @@ impl Leases {
     pub(crate) fn sweep(&self) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched_keys: touched, swept_ms, .. } = &mut *state;
-        if now_ms < swept_ms.saturating_add(SWEEP_MS) {
+        let LeaseState { leases, touched_keys: touched, swept_ms, .. } = &mut *state;
+        if now_ms < swept_ms.saturating_add(SWEEP_INTERVAL_MS) {
             return;
         }
         *swept_ms = now_ms;
@@ -314,7 +315,7 @@ impl Leases {
     /// Clears all leases after the store was recreated, because the new store has none. Calls in progress are charged
     /// when their rows are written.
     pub(crate) fn clear(&self) {
-        *self.lock() = State::default();
+        *self.lock() = LeaseState::default();
     }
 
     /// Removes and returns the calls that are still in progress at shutdown.
@@ -326,13 +327,13 @@ impl Leases {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LeaseState> {
         // The state is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entry {
+impl LeaseEntry {
     fn touch(&mut self, key: &Arc<BudgetKey>, touched: &mut Vec<Arc<BudgetKey>>) {
         if !std::mem::replace(&mut self.needs_plan, true) {
             touched.push(Arc::clone(key));

@@ -39,7 +39,8 @@ pub enum LocationError {
     /// The path of the file is missing.
     #[error("`sqlite:` needs the path of a file, for example `sqlite:endmark.db`")]
     NoPath,
-    /// SQLite's name for an in-memory database. Other processes could not read it, and it would not survive a restart.
+    /// SQLite's name for an in-memory database. No other process could read it, and a restart would delete
+    /// it.
     #[error("the store must be a file, since what it holds has to survive a restart: write `sqlite:PATH`")]
     InMemory,
 }
@@ -52,13 +53,14 @@ impl StoreLocation {
         let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_lowercase()).unwrap_or_default();
         if ["pg", "psql"].contains(&scheme.as_str()) || scheme.starts_with("postg") {
             if !["postgres", "postgresql"].contains(&scheme.as_str()) {
-                return Err(PostgresAddressError::Unusable.into());
+                return Err(PostgresAddressError::NotAPostgresUrl.into());
             }
             let postgres = Some(PostgresAddress::parse(text)?);
             return Ok(Self { path: PathBuf::new(), makes_folder: false, postgres });
         }
         let Some(path) = text.strip_prefix("sqlite:") else {
-            // Do not show text before the host: it may be a URL without its scheme, and contain a password.
+            // Do not show any text before the host. The text may be a URL without its scheme, and contain a
+            // password.
             let shown =
                 text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("…@{host}"));
             return Err(LocationError::Unknown(shown));
@@ -76,8 +78,8 @@ impl StoreLocation {
     }
 
     /// Returns the location of the SQLite store in this file of Endmark's own folder. A writer creates a
-    /// missing folder for the current user alone (mode 0700). In any other location a missing folder is an
-    /// error, because it may be a file system that is not mounted.
+    /// missing folder with mode 0700. For any other location a missing folder is an error, because its file
+    /// system may not be mounted.
     pub fn in_own_folder(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), makes_folder: true, postgres: None }
     }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_non_file_location_is_refused_with_advice() {
+    fn a_location_that_is_not_a_file_is_rejected_with_advice() {
         for (text, error) in [
             ("endmark.db", LocationError::Unknown("endmark.db".to_owned())),
             ("em:hunter2@h/d", LocationError::Unknown("…@h/d".to_owned())),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Returns the name of this machine, as its operating system has it.
+/// Returns the host name of this machine, or `unknown`.
 pub(crate) fn machine_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {

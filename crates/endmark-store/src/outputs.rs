@@ -1,5 +1,5 @@
-//! Full values of shortened outputs (CX-5). An output is kept under a handle for its owner, until it has not
-//! been used for a number of days.
+//! Full values of shortened outputs (CX-5). Each output is kept under a handle for its owner. It expires
+//! after a number of days without use.
 
 mod capping;
 mod draft;
@@ -9,12 +9,12 @@ mod reading;
 mod remote;
 mod share;
 
-pub use capping::{CapRequest, EachChunk, cap_and_keep, cap_chunks_and_keep, cap_error, one_limit};
+pub use capping::{CapRequest, ChunkSink, cap_and_keep, cap_chunks_and_keep, cap_error, only_limit};
 pub use draft::OutputDraft;
 pub use handle::Handle;
-pub use keeper::Keeper;
-pub use reading::{note_read, read_failure};
-pub use share::{MIN_SHARE, share, size};
+pub use keeper::OutputKeeper;
+pub use reading::{read_error, record_read};
+pub use share::{MIN_TEXT_SHARE, fair_share, size};
 
 /// A new output to store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,8 @@
-//! The owner of an intent: the process that created it, and whether that process is still alive.
+//! Owners of intents. An owner is the process that created the intent.
 //!
 //! Each open store holds an advisory lock on its own small file next to the database. The operating system
-//! releases the lock however the process ends. So if another process can acquire the lock, the owner is dead.
+//! releases the lock when the process ends, even after a kill. If another process can acquire the lock, the
+//! owner is dead.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -15,34 +16,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::files::identity;
 
-/// The owner of runs that another scheduler supervises. No local process indicates whether they are alive, so
+/// The owner of runs that another scheduler supervises. This machine cannot tell whether they are alive, so
 /// they end only when the scheduler reports their end.
 pub(crate) const EXTERNAL_OWNER: &str = "elsewhere";
 
-/// Distinguishes stores that one process opens within the same tick of the clock.
-static OPEN_COUNT: AtomicU64 = AtomicU64::new(0);
+/// Makes owner names unique if one process opens several stores within the same tick of the clock.
+static OPENED_STORES: AtomicU64 = AtomicU64::new(0);
 
 /// The lock file of one open store, which proves that the store is open.
 #[derive(Debug)]
 pub(crate) struct Owner {
     name: String,
     path: PathBuf,
-    /// Kept open for its lock. The slate writes the content.
+    /// Kept open for its lock. The slate writes its content into this file.
     file: RwLock<Arc<File>>,
     /// Whether the file must remain, because the next start needs its content.
-    has_left: AtomicBool,
+    must_remain: AtomicBool,
 }
 
 impl Owner {
-    /// Creates a new owner and its lock file. The caller holds the database's write lock. Otherwise another process
-    /// could take the file for that of a dead owner before it is locked.
+    /// Creates a new owner and its lock file. The caller holds the database's write lock. Without it, another
+    /// process could find the new file before it is locked, and mistake its owner for a dead one.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let nth = OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
+        let nth = OPENED_STORES.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{:x}-{nth}", process::id(), since_epoch.as_nanos());
-        let path = life_sign_path(database, &name);
+        let path = owner_file_path(database, &name);
         let file = RwLock::new(Arc::new(create(&path)?));
-        Ok(Self { name, path, file, has_left: AtomicBool::new(false) })
+        Ok(Self { name, path, file, must_remain: AtomicBool::new(false) })
     }
 
     /// Returns the owner's name: process id, start time and a counter.
@@ -61,9 +62,9 @@ impl Owner {
         open.is_ok_and(|open| identity(&self.path) == Some(open))
     }
 
-    /// Recreates the file with the content of the old one, after that was removed.
+    /// Recreates a removed file with the content of the old one.
     pub(crate) fn renew(&self) -> io::Result<()> {
-        // Until the new file is locked and complete, its name is not that of a lock file.
+        // The temporary name is not that of a lock file until the new file is locked and complete.
         let mut name = OsString::from("new-");
         name.push(self.path.file_name().unwrap_or_default());
         let beside = self.path.with_file_name(name);
@@ -82,18 +83,18 @@ impl Owner {
     /// Removes the file. If that fails, the next start removes it.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
-        self.leave();
+        self.disable_removal_on_drop();
     }
 
     /// Marks the file as one that must remain.
-    pub(crate) fn leave(&self) {
-        self.has_left.store(true, Ordering::Release);
+    pub(crate) fn disable_removal_on_drop(&self) {
+        self.must_remain.store(true, Ordering::Release);
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if !self.has_left.load(Ordering::Acquire) {
+        if !self.must_remain.load(Ordering::Acquire) {
             self.remove();
         }
     }
@@ -110,29 +111,30 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the store that registered under this name is still open. If that is unknown, it counts as open:
-/// delaying an intent is better than declaring a running recovery dead.
+/// Whether the store that registered under this name is still open. If that is unknown, the store counts as
+/// open: settling an intent late is better than declaring a running recovery dead.
 pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     if name == EXTERNAL_OWNER {
         return true;
     }
-    match File::open(life_sign_path(database, name)) {
+    match File::open(owner_file_path(database, name)) {
         Ok(file) => !matches!(file.try_lock(), Ok(())),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 
-/// Whether the store that registered under this name is dead. `left` are the dead owners whose files the caller holds.
+/// Whether the store that registered under this name is dead. `left` are the dead owners that the caller has
+/// already locked.
 pub(crate) fn is_dead(database: &Path, name: &str, left: &[DeadOwner]) -> bool {
     left.iter().any(|dead| dead.belongs_to(database, name)) || !is_alive(database, name)
 }
 
-/// Locks and returns the lock files that killed processes left behind. The caller holds the database's write
-/// lock.
+/// Locks and returns the lock files of killed processes. The caller holds the database's write lock.
 pub(crate) fn find_dead_owners(database: &Path) -> io::Result<Vec<DeadOwner>> {
     let mut dead = Vec::new();
-    for path in list_life_signs(database)? {
-        // An owner that closed between the two steps removed its file before it released the lock.
+    for path in list_owner_files(database)? {
+        // If the owner closed its store since the folder was listed, it removed the file before it released
+        // the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
             && path.exists()
@@ -145,14 +147,14 @@ pub(crate) fn find_dead_owners(database: &Path) -> io::Result<Vec<DeadOwner>> {
 
 /// Whether any other store is open on this database. The caller holds the database's write lock.
 pub(crate) fn has_others(database: &Path, own_name: &str) -> io::Result<bool> {
-    let own = life_sign_path(database, own_name);
+    let own = owner_file_path(database, own_name);
     let is_locked = |path: &PathBuf| File::open(path).is_ok_and(|file| !matches!(file.try_lock(), Ok(())));
-    Ok(list_life_signs(database)?.iter().any(|path| *path != own && is_locked(path)))
+    Ok(list_owner_files(database)?.iter().any(|path| *path != own && is_locked(path)))
 }
 
 /// Returns the lock files of all owners.
-fn list_life_signs(database: &Path) -> io::Result<Vec<PathBuf>> {
-    let prefix = life_sign_path(database, "");
+fn list_owner_files(database: &Path) -> io::Result<Vec<PathBuf>> {
+    let prefix = owner_file_path(database, "");
     let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let mut signs = Vec::new();
@@ -183,19 +185,19 @@ impl DeadOwner {
         &self.path
     }
 
-    /// Whether the file belongs to the store that registered under this name. No other process can determine
-    /// that while this one holds the file.
+    /// Whether this is the lock file of the store that registered under this name. Other processes cannot
+    /// check that while this one holds the lock.
     pub(crate) fn belongs_to(&self, database: &Path, name: &str) -> bool {
-        self.path == life_sign_path(database, name)
+        self.path == owner_file_path(database, name)
     }
 
     /// Removes the file.
-    pub(crate) fn remove_sign(self) -> io::Result<()> {
+    pub(crate) fn remove_file(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-fn life_sign_path(database: &Path, name: &str) -> PathBuf {
+fn owner_file_path(database: &Path, name: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-owner-");
     path.push(name);
@@ -225,12 +227,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let living = Owner::register(&database).unwrap();
-        let dead = life_sign_path(&database, "1-2-3");
+        let dead = owner_file_path(&database, "1-2-3");
         let foreign = folder.path().join("a.db-other");
         File::create(&dead).unwrap();
         File::create(&foreign).unwrap();
         for left in super::find_dead_owners(&database).unwrap() {
-            left.remove_sign().unwrap();
+            left.remove_file().unwrap();
         }
         assert!(!dead.exists());
         assert!(foreign.exists());

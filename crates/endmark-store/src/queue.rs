@@ -1,4 +1,4 @@
-//! The queue of the writer thread. Callers wait for the answers to writes, but not for rows.
+//! The queue of the writer thread. Callers wait for writes to be committed. They do not wait for rows.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,23 +10,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::engine::Session;
 use crate::error::StoreError;
-use crate::ledger::Row;
-use crate::records::Leftover;
+use crate::ledger::LedgerRow;
+use crate::records::UncommittedRecords;
 
-/// Maximum writes in one transaction. Their number makes the cost of the transaction negligible, and the answer still
-/// takes only milliseconds.
+/// Maximum writes in one transaction. With so large a group, the cost of the transaction is negligible for
+/// each write, and callers still wait only milliseconds.
 const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
 /// Maximum rows in one transaction. A row costs less than a write.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. Holds do not depend on
-/// these rows, because a lease already knows the costs of its calls.
+/// Maximum rows of leased calls in a transaction with writes, which then needs only milliseconds. Holds do
+/// not depend on these rows, because a lease already knows the costs of its calls.
 const MAX_LEASED_ROWS_BESIDE_WRITES: usize = 128;
 
-/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it is
-/// already on the slate. A transaction costs as much as the rows of many requests, and readers do not notice the
-/// delay.
+/// Maximum time that a row waits to be committed together with others. No caller waits for the row, because
+/// it is already on the slate. A transaction costs as much as the rows of many requests, and readers do not
+/// notice the delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
 /// How often the idle thread checks whether the store's files are still in place.
@@ -45,7 +45,7 @@ pub(crate) trait Write: Send {
 
 /// The queue of one writer.
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     wake: Condvar,
     /// Limits the number of queued writes. The slots of the slate limit the number of rows.
     room: Arc<Semaphore>,
@@ -53,31 +53,32 @@ pub(crate) struct Queue {
 }
 
 #[derive(Default)]
-struct State {
-    writes: VecDeque<WaitingEntries>,
-    rows: VecDeque<Row>,
+struct QueueState {
+    writes: VecDeque<QueuedWrite>,
+    rows: VecDeque<LedgerRow>,
     /// Rows of calls that are held in leases.
-    leased_rows: VecDeque<Row>,
-    /// When the rows must be written.
+    leased_rows: VecDeque<LedgerRow>,
+    /// The time at which the rows must be written.
     due_at: Option<Instant>,
-    /// When the thread checks whether a failed store or slate works again, even if there is nothing to write.
-    look: Option<Instant>,
+    /// The time at which the thread checks whether a failed store or slate works again, even if there is
+    /// nothing to write.
+    check_at: Option<Instant>,
     closing: bool,
     closers: Vec<oneshot::Sender<()>>,
     failure: Option<StoreError>,
     /// What the thread could not commit before it ended.
-    leftover: Leftover,
+    leftover: UncommittedRecords,
 }
 
-struct WaitingEntries {
+struct QueuedWrite {
     write: Box<dyn Write>,
     _room: OwnedSemaphorePermit,
 }
 
 /// The work of one transaction.
-pub(crate) struct Work {
+pub(crate) struct Batch {
     pub(crate) writes: Vec<Box<dyn Write>>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LedgerRow>,
     /// Whether the queue accepts no more work.
     pub(crate) is_closing: bool,
     /// Whether the queue is closed and this is its last work.
@@ -101,21 +102,21 @@ impl Queue {
         if state.closing {
             return Err(StoreError::Closed);
         }
-        state.writes.push_back(WaitingEntries { write, _room: room });
+        state.writes.push_back(QueuedWrite { write, _room: room });
         drop(state);
         self.wake.notify_one();
         Ok(())
     }
 
-    /// Queues a row. If the thread has ended, the row is returned. It remains on the slate, where the next
-    /// start finds it.
-    pub(crate) fn push(&self, row: Row) -> Option<Row> {
+    /// Queues a row. If the thread has ended, returns the row. It remains on the slate, where the next start
+    /// finds it.
+    pub(crate) fn push_row(&self, row: LedgerRow) -> Option<LedgerRow> {
         let mut state = self.lock();
         if state.closing && self.room.is_closed() {
-            // The slot remains taken, so that the slate is kept.
+            // The caller keeps the slot, so that the slate is not deleted.
             return Some(row);
         }
-        state.rows_like(&row).push_back(row);
+        state.queue_for(&row).push_back(row);
         if state.due_at.is_none() {
             state.due_at = Some(Instant::now() + MAX_ROW_DELAY);
             drop(state);
@@ -125,7 +126,7 @@ impl Queue {
     }
 
     /// Schedules other changes to be written with the next rows.
-    pub(crate) fn request_write(&self) {
+    pub(crate) fn schedule_write(&self) {
         let mut state = self.lock();
         if state.due_at.is_none() {
             state.due_at = Some(Instant::now() + MAX_ROW_DELAY);
@@ -134,7 +135,8 @@ impl Queue {
         }
     }
 
-    /// Closes the queue for writes. The receiver is notified when the thread has ended.
+    /// Closes the queue for writes. The receiver is notified when the thread ends. Returns `None` if it has
+    /// already ended.
     pub(crate) fn close(&self) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.lock();
@@ -154,45 +156,46 @@ impl Queue {
     }
 
     /// Waits for work, or until the files must be checked.
-    pub(crate) fn next(&self) -> Work {
+    pub(crate) fn wait_for_batch(&self) -> Batch {
         let mut state = self.lock();
         let files = Instant::now() + FILE_CHECK_INTERVAL;
         loop {
             let now = Instant::now();
-            let next = earlier(state.due_at, state.look).map_or(files, |next| next.min(files));
+            let next = earlier(state.due_at, state.check_at).map_or(files, |next| next.min(files));
             let is_due = now >= next;
             if !state.writes.is_empty() || is_due || state.closing {
-                return Self::work(&mut state);
+                return Self::take_batch(&mut state);
             }
             let wait = next.saturating_duration_since(now);
             state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn work(state: &mut State) -> Work {
+    fn take_batch(state: &mut QueueState) -> Batch {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
         let writes: Vec<_> = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
-        state.look = state.look.filter(|look| Instant::now() < *look);
-        // Also write rows that are not due yet, unless they are waiting after a failure.
+        state.check_at = state.check_at.filter(|look| Instant::now() < *look);
+        // Also write rows that are not due yet, unless they wait after a failure.
         let rests = state.failure.is_some() && state.due_at.is_some_and(|due| Instant::now() < due);
         let most = if rests && !state.closing { 0 } else { MAX_ROWS_PER_TRANSACTION };
         let plain = state.rows.len().min(most);
         let most_leased = if writes.is_empty() { most } else { most.min(MAX_LEASED_ROWS_BESIDE_WRITES) };
         let leased = state.leased_rows.len().min(most_leased).min(most - plain);
-        let rows: Vec<Row> = state.rows.drain(..plain).chain(state.leased_rows.drain(..leased)).collect();
+        let rows: Vec<LedgerRow> =
+            state.rows.drain(..plain).chain(state.leased_rows.drain(..leased)).collect();
         let is_empty = state.rows.is_empty() && state.leased_rows.is_empty();
         if !rests {
             state.due_at = if is_empty { None } else { Some(Instant::now()) };
         }
         let is_last = state.closing && state.writes.is_empty() && is_empty;
-        Work { writes, rows, is_closing: state.closing, is_last }
+        Batch { writes, rows, is_closing: state.closing, is_last }
     }
 
-    /// Returns rows to the queue that could not be committed. They are retried after a pause.
-    pub(crate) fn put_back(&self, rows: Vec<Row>) {
+    /// Puts rows that could not be committed back into the queue. They are retried after a pause.
+    pub(crate) fn put_back(&self, rows: Vec<LedgerRow>) {
         let mut state = self.lock();
         for row in rows.into_iter().rev() {
-            state.rows_like(&row).push_front(row);
+            state.queue_for(&row).push_front(row);
         }
         state.due_at = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
@@ -200,15 +203,15 @@ impl Queue {
     /// Wakes the thread after a pause, even if there is nothing to write.
     pub(crate) fn retry_later(&self) {
         let mut state = self.lock();
-        if state.look.is_none() {
-            state.look = Some(Instant::now() + PAUSE_AFTER_FAILURE);
+        if state.check_at.is_none() {
+            state.check_at = Some(Instant::now() + PAUSE_AFTER_FAILURE);
             drop(state);
             self.wake.notify_one();
         }
     }
 
     /// Records the result of the last transaction. Returns whether it differs from the previous one.
-    pub(crate) fn note(&self, failure: Option<StoreError>) -> bool {
+    pub(crate) fn record_result(&self, failure: Option<StoreError>) -> bool {
         self.failing.store(failure.is_some(), Ordering::Release);
         let mut state = self.lock();
         let is_news = state.failure != failure;
@@ -232,8 +235,8 @@ impl Queue {
         (state.writes.len(), state.rows.len() + state.leased_rows.len())
     }
 
-    /// Ends the queue, which then accepts no more rows. Returns the remaining rows.
-    pub(crate) fn end(&self) -> VecDeque<Row> {
+    /// Closes the queue for rows too, and returns the remaining rows.
+    pub(crate) fn take_remaining_rows(&self) -> VecDeque<LedgerRow> {
         let mut state = self.lock();
         state.closing = true;
         state.writes.clear();
@@ -243,27 +246,27 @@ impl Queue {
         rows
     }
 
-    /// Records which rows remained. Returns the callers that wait for the end.
-    pub(crate) fn finish_with(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
+    /// Records what could not be committed. Returns the callers that wait for the end of the thread.
+    pub(crate) fn finish_with(&self, leftover: UncommittedRecords) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
     }
 
     /// Returns what the thread could not commit. All counts are zero until it ends.
-    pub(crate) fn leftover(&self) -> Leftover {
+    pub(crate) fn leftover(&self) -> UncommittedRecords {
         self.lock().leftover
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // The state is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// Returns the queue for this row.
-    fn rows_like(&mut self, row: &Row) -> &mut VecDeque<Row> {
+impl QueueState {
+    /// Returns the queue for rows of this kind: leased or not.
+    fn queue_for(&mut self, row: &LedgerRow) -> &mut VecDeque<LedgerRow> {
         if row.leased.is_empty() { &mut self.rows } else { &mut self.leased_rows }
     }
 }

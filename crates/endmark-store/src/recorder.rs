@@ -7,12 +7,12 @@ use endmark_context::budget::Scope;
 
 use crate::budgets::{Claim, Hold, HoldOutcome, RefusingBudget};
 use crate::calls::CallStarted;
-use crate::engine::{Fault, budgets, capabilities, recoveries};
+use crate::engine::{StatementError, budgets, capabilities, recoveries};
 use crate::error::StoreError;
 use crate::ledger::OpenCall;
 use crate::records::{CutId, CutSettled, CutStarted};
 use crate::refusals::RefusedRequest;
-use crate::scrub::{Scrub, clean};
+use crate::scrub::{Scrub, remove_secrets};
 use crate::shared::{Shared, closings};
 use crate::store::Store;
 
@@ -24,27 +24,27 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Removes secrets from a text, as before it is stored.
+    /// Returns the text without secrets, as it would be stored.
     pub fn clean(&self, text: &str) -> String {
         self.secrets.scrub(text).into_owned()
     }
 
-    /// Keeps a request that was refused before any call. It is kept only in memory.
+    /// Keeps a request that was refused before any upstream call. It is kept only in memory.
     pub fn note_refusal(&self, refused: RefusedRequest) {
-        self.store.refusals.add(clean(refused, &*self.secrets));
+        self.store.refusals.add(remove_secrets(refused, &*self.secrets));
     }
 
-    /// Records an upstream call that is about to start. Once this returns, the call certainly gets a row: when it is
-    /// settled or dropped, or as interrupted at the next start. This waits only while every slot is in use. It never
-    /// fails, because a reply is worth more than its row.
+    /// Records an upstream call that is about to start. Once this returns, the call certainly gets a row:
+    /// when it is settled or dropped, or as interrupted at the next start. This waits only while all slots
+    /// are in use. It never fails, because a reply is more important than its row.
     pub async fn open_call(&self, started: CallStarted) -> OpenCall {
-        let started = clean(started, &*self.secrets);
+        let started = remove_secrets(started, &*self.secrets);
         self.store.ledger.open(started, Arc::clone(&self.secrets)).await
     }
 
-    /// Holds a call in all its budgets before it starts (CX-7), or returns the budget that does not admit it. It
-    /// returns after committed data covers the hold. In a busy budget a committed lease already covers it. The hold
-    /// is settled with the row of the call.
+    /// Holds a call in all its budgets before it starts (CX-7), or returns the budget that does not admit it.
+    /// Committed data covers the hold when this returns. In a busy budget that is a committed lease. The row
+    /// of the call settles the hold.
     ///
     /// If instances share the budgets, the hold needs a share of each budget. Only one instance makes the closing
     /// call of a session.
@@ -53,12 +53,13 @@ impl Recorder {
         let since = tokio::time::Instant::now();
         let may_close = hold.may_close;
         let hold = Hold { may_close: false, ..hold };
-        if shared.admit().is_err() {
-            shared.request(&hold.claims).await?;
-            shared.admit()?;
+        if shared.check_tenure().is_err() {
+            shared.request_shares(&hold.claims).await?;
+            shared.check_tenure()?;
         }
-        // Without a share no hold fits, so request one before asking the writer.
-        let mut has_asked = shared.lacks_share(&hold.claims) && shared.request(&hold.claims).await.is_ok();
+        // No hold fits without a share, so request one before asking the writer.
+        let mut has_asked =
+            shared.lacks_share(&hold.claims) && shared.request_shares(&hold.claims).await.is_ok();
         loop {
             let outcome = self.hold_here(&hold).await?;
             let HoldOutcome::Exhausted(used_up) = &outcome else {
@@ -66,13 +67,13 @@ impl Recorder {
                 return Ok(outcome);
             };
             if !has_asked {
-                shared.request(&hold.claims).await?;
+                shared.request_shares(&hold.claims).await?;
                 has_asked = true;
             } else if !shared.wait_for_share(&hold.claims, used_up, since).await? {
                 let RefusingBudget { claim, account } = used_up;
                 let is_ending = claim.scope == Scope::Session && account.is_closing_call(claim.amount);
                 return if may_close && is_ending {
-                    self.close(shared, hold, outcome).await
+                    self.hold_as_closing_call(shared, hold, outcome).await
                 } else {
                     Ok(outcome)
                 };
@@ -80,9 +81,10 @@ impl Recorder {
         }
     }
 
-    /// Holds a call as the closing call of its session, unless another instance already made one. Returns `refused`
-    /// otherwise. If the process stops between the steps, the session has no closing call rather than two.
-    async fn close(
+    /// Holds a call as the closing call of its session, unless another instance already made one. In that
+    /// case it returns `refused`. If the process stops between the steps, the session has no closing call,
+    /// but never two.
+    async fn hold_as_closing_call(
         &self,
         shared: &Shared,
         hold: Hold,
@@ -94,7 +96,7 @@ impl Recorder {
             as_closing.partition(|claim| claim.scope == Scope::Session);
         let Some(session) = of_session.first().map(|claim| claim.subject.clone()) else { return Ok(refused) };
         if !others.is_empty() {
-            shared.request(&others).await?;
+            shared.request_shares(&others).await?;
         }
         let (request_id, call) = (hold.request_id.clone(), hold.call);
         let outcome = self.hold_here(&Hold { may_close: true, ..hold }).await?;
@@ -102,15 +104,15 @@ impl Recorder {
             return Ok(outcome);
         }
         let closed =
-            shared.look_up(async |client| closings::close(client, &session, &request_id).await).await;
+            shared.look_up(async |client| closings::close_session(client, &session, &request_id).await).await;
         if closed != Ok(true) {
-            // Without an answer, the next report to the database shows whether the session is closed.
+            // If the database did not answer, the next report to it shows whether the session is closed.
             self.release_here(&request_id, call, closed.is_err()).await?;
             return closed.map(|_| refused);
         }
-        // A report that was sent earlier may have reopened the session here. If the database fails now, the next
-        // report closes it.
-        let _ = shared.request(&of_session).await;
+        // An earlier report may have reopened the session in this journal. If the database fails now, the
+        // next report closes it again.
+        let _ = shared.request_shares(&of_session).await;
         Ok(outcome)
     }
 
@@ -124,13 +126,13 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }
 
-    /// Releases the holds of a call that did not start. If it was to be the closing call of its session (`closes`),
-    /// the session stays open.
+    /// Releases the holds of a call that did not start. `closes`: the call was to be the closing call of its
+    /// session, which stays open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
         self.release_here(request_id, call, closes).await?;
         match &self.store.shared {
             Some(shared) if closes => {
-                shared.look_up(async |client| closings::reopen(client, request_id).await).await
+                shared.look_up(async |client| closings::reopen_session(client, request_id).await).await
             }
             _ => Ok(()),
         }
@@ -144,28 +146,27 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }
 
-    /// Writes a durable intent, which states that a reply was cut and that its outcome will follow. Returns after the
-    /// commit.
+    /// Writes a durable intent: the reply was cut, and its outcome will follow. Returns after the commit.
     pub async fn begin_cut(&self, cut: CutStarted) -> Result<CutId, StoreError> {
-        let cut = clean(cut, &*self.secrets);
+        let cut = remove_secrets(cut, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
-        self.store.writer.write(move |connection| recoveries::begin(connection, &owner, &cut)).await
+        self.store.writer.write(move |connection| recoveries::insert_intent(connection, &owner, &cut)).await
     }
 
     /// Writes the outcome with its pieces and removes the intent, in one transaction (PC-7). Returns the row's number
     /// after the commit. Fails with [`StoreError::NoSuchCut`] if the cut was already settled.
     pub async fn settle_cut(&self, id: CutId, settled: CutSettled) -> Result<i64, StoreError> {
-        let settled = clean(settled, &*self.secrets);
+        let settled = remove_secrets(settled, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::settle(connection, &owner, id, &settled)).await
     }
 
-    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The caller must
-    /// spawn the returned future. The record is kept without its texts. At most 1,024 records are kept. Further
+    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. Spawn
+    /// the returned future. The record is kept without its texts. At most 1,024 records are kept. Further
     /// records are lost, and so are those that [`Store::close`](crate::Store::close) cannot write.
-    /// [`Condition::cuts_lost`](crate::Condition::cuts_lost) counts the lost records.
+    /// [`StoreCondition::cuts_lost`](crate::StoreCondition::cuts_lost) counts the lost records.
     #[must_use = "nothing is tried before it is polled"]
-    pub fn keep_cut(
+    pub fn keep_cut_record(
         &self,
         intent: Option<CutId>,
         cut: CutStarted,
@@ -173,9 +174,10 @@ impl Recorder {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (writer, late) = (Arc::clone(&self.store.writer), Arc::clone(&self.store.late_records));
         let owner = Arc::clone(&self.store.owner);
-        // Take the place before the future is polled, so that a close in between waits for it.
-        let place = late.place();
-        let (cut, mut settled) = (clean(cut, &*self.secrets), clean(settled, &*self.secrets));
+        // Acquire the permit before the future is polled, so that a `close` in between waits for the record.
+        let place = late.acquire_permit();
+        let (cut, mut settled) =
+            (remove_secrets(cut, &*self.secrets), remove_secrets(settled, &*self.secrets));
         for piece in &mut settled.pieces {
             piece.text = None;
         }
@@ -184,7 +186,7 @@ impl Recorder {
             let Some(_place) = place else { return };
             loop {
                 let is_last = late.wait_to_retry().await;
-                // The writer itself detects that the store works again.
+                // Only the writer detects that the store works again, so wait for it.
                 if writer.failure().is_some() && !is_last {
                     continue;
                 }
@@ -193,8 +195,8 @@ impl Recorder {
                 let written = writer.write(move |connection| {
                     let settled = intent.map(|id| recoveries::settle(connection, &owner, id, &work.1));
                     match settled {
-                        // If the store was recreated since, it does not contain the intent.
-                        None | Some(Err(Fault::NoSuchCut(_))) => {
+                        // A recreated store does not contain the intent.
+                        None | Some(Err(StatementError::NoSuchCut(_))) => {
                             recoveries::log_once(connection, &work.0, &work.1)
                         }
                         Some(settled) => settled,
@@ -203,7 +205,7 @@ impl Recorder {
                 match written.await {
                     Ok(_) => return,
                     Err(error) if is_last || error == StoreError::Closed => {
-                        late.lose();
+                        late.count_lost();
                         tracing::error!(request = kept.0.request_id, %error, "the record of a cut reply is lost");
                         return;
                     }
@@ -213,10 +215,13 @@ impl Recorder {
         }
     }
 
-    /// Returns the known prefill capability of this upstream with this model, if any.
+    /// Returns the stored prefill capability of this upstream with this model, if any.
     pub async fn capability(&self, upstream: &str, model: &str) -> Result<Option<String>, StoreError> {
         let (upstream, model) = (upstream.to_owned(), self.clean(model));
-        self.store.writer.write(move |connection| capabilities::prefill(connection, &upstream, &model)).await
+        self.store
+            .writer
+            .write(move |connection| capabilities::query_prefill(connection, &upstream, &model))
+            .await
     }
 
     /// Stores the prefill capability, and replaces an earlier one.
@@ -229,7 +234,7 @@ impl Recorder {
         let (upstream, model, prefill) = (upstream.to_owned(), self.clean(model), prefill.to_owned());
         self.store
             .writer
-            .write(move |connection| capabilities::remember(connection, &upstream, &model, &prefill))
+            .write(move |connection| capabilities::store_prefill(connection, &upstream, &model, &prefill))
             .await
     }
 }

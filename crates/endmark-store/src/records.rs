@@ -1,16 +1,17 @@
-//! Records as they are written and read, in the units of PC-7 (lengths and offsets in bytes).
+//! Records as they are written and read. Lengths and offsets are in bytes (PC-7).
 
 use crate::error::StoreError;
 
-/// The reason if the mode `warn` prevented a recovery (PC-7).
-pub const LEFT_BY_WARN: &str = "the mode is `warn`, which only watches and reports";
+/// The reason of the outcome if the mode `warn` prevented a recovery (PC-7).
+pub const REASON_WARN_MODE: &str = "the mode is `warn`, which only watches and reports";
 
-/// The reason if a recovery was not attempted because the gateway itself limited the last request of a session (CX-7).
-pub const LEFT_BY_CLOSING_LIMIT: &str =
+/// The reason of the outcome if the gateway itself limited the last request of a session, so that its reply
+/// was not recovered (CX-7).
+pub const REASON_CLOSING_LIMIT: &str =
     "the reply reached the limit that Endmark gives the last request of a session whose budget is used up";
 
-/// The reason if a recovery was not attempted because the client had set the limit (PC-7).
-pub const LEFT_BY_OWN_LIMIT: &str = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants";
+/// The reason of the outcome if the client had set the limit, so that its reply was not recovered (PC-7).
+pub const REASON_CLIENT_LIMIT: &str = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants";
 
 /// Identifies a durable intent, from [`Recorder::begin_cut`](crate::Recorder::begin_cut) until it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,16 +24,17 @@ impl CutId {
     }
 }
 
-/// A reply that was judged to be cut, before any recovery.
+/// A reply that was judged as cut, before any recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutStarted {
     /// The id that the client sees in `x-endmark-request`.
     pub request_id: String,
     /// The part of the reply: a choice, or a tool call of a choice.
     pub slot: String,
-    /// The task named in the header, or otherwise the session (PC-7).
+    /// The task named in the header, or the session if there is no header (PC-7).
     pub task_id: String,
-    /// The turn in the header, or otherwise the number of assistant messages in the request plus one (PC-7).
+    /// The turn named in the header. Without a header, the number of assistant messages in the request plus
+    /// one (PC-7).
     pub turn_number: u32,
     /// The index of the cut in bytes (PC-1); `None` if no grammar could determine it.
     pub truncation_index: Option<u64>,
@@ -56,7 +58,7 @@ pub enum FinalStatus {
 }
 
 impl FinalStatus {
-    /// Returns the word in the table.
+    /// Returns the status as the table stores it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolved => "RESOLVED",
@@ -64,7 +66,7 @@ impl FinalStatus {
         }
     }
 
-    /// Parses the word, in upper or lower case.
+    /// Parses a status in upper or lower case.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Resolved, Self::Exhausted].into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
     }
@@ -88,12 +90,12 @@ pub struct CutSettled {
     /// Reason of the outcome, in one sentence.
     pub reason: String,
     /// The received pieces of the reply; each `ordinal` occurs once.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ReplyPiece>,
 }
 
 /// A part of a reply, as one upstream call returned it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Piece {
+pub struct ReplyPiece {
     /// 0 for the cut reply, and higher numbers for its continuations.
     pub ordinal: u32,
     /// How the piece was requested: by the original request, a prefill or a prompt.
@@ -124,10 +126,10 @@ pub struct Piece {
 
 /// A row of `partial_completion_log`, with other data about the reply.
 ///
-/// If other software wrote the row, the other text fields are empty.
+/// If other software wrote the row, the text fields that it does not know are empty.
 // Fields: each corresponds to a column of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogRow {
+pub struct RecoveryRow {
     /// The row's number.
     pub id: i64,
     /// See [`CutStarted::task_id`].
@@ -164,11 +166,11 @@ pub struct LogRow {
     pub extra_output_tokens: i64,
     /// See [`CutSettled::reason`].
     pub reason: String,
-    /// The gateway that recorded the row, if it is another one of a shared database.
+    /// The gateway that recorded the row, if it is another gateway of a shared database.
     pub other_gateway: Option<OtherGateway>,
 }
 
-/// Another gateway that shares the database. It alone keeps the texts of its replies.
+/// Another gateway that shares the database. The texts of its replies stay in its own file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherGateway {
     /// The id of its instance.
@@ -181,16 +183,16 @@ pub struct OtherGateway {
 
 /// The last row of a page of recoveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogCursor {
+pub enum RecoveryCursor {
     /// A row of this gateway, by its number.
     Row(i64),
     /// A row of any gateway that shares the database: its time, instance and number.
     Finished {
-        /// See [`LogRow::timestamp`].
+        /// See [`RecoveryRow::timestamp`].
         at: String,
         /// The id of the instance.
         instance: String,
-        /// See [`LogRow::id`].
+        /// See [`RecoveryRow::id`].
         id: i64,
     },
 }
@@ -201,28 +203,28 @@ pub struct LoggedPiece {
     /// The row's number.
     pub log_id: i64,
     /// The piece.
-    pub piece: Piece,
+    pub piece: ReplyPiece,
 }
 
 /// The record of one row, or of all cut parts of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovery {
     /// The rows, oldest first.
-    pub rows: Vec<LogRow>,
+    pub rows: Vec<RecoveryRow>,
     /// The pieces of the rows, by row and ordinal.
     pub pieces: Vec<LoggedPiece>,
 }
 
 impl Recovery {
     /// Returns the pieces of one row, in the order in which they were received.
-    pub fn row_pieces(&self, log_id: i64) -> impl Iterator<Item = &Piece> {
+    pub fn row_pieces(&self, log_id: i64) -> impl Iterator<Item = &ReplyPiece> {
         self.pieces.iter().filter(move |logged| logged.log_id == log_id).map(|logged| &logged.piece)
     }
 }
 
 /// Health of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Health {
+pub struct WriterHealth {
     /// The newest migration in the store.
     pub schema: u32,
     /// Unsettled intents of all processes.
@@ -235,15 +237,15 @@ pub struct Health {
 
 /// Condition of the store, read without accessing the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct StoreCondition {
     /// Why the last transaction failed, if it did.
     pub failure: Option<StoreError>,
-    /// Whether the slate does not accept calls in progress, so that a kill would lose them.
-    pub calls_not_noted: bool,
+    /// Whether the slate currently does not accept calls, so that a kill would lose them.
+    pub slate_rejects_calls: bool,
     /// Number of times the store was recreated after its files were removed or replaced.
     pub renewals: u64,
     /// Whether the store was recreated within the last minute, so that periodic checks notice it.
-    pub renewed_lately: bool,
+    pub was_renewed_lately: bool,
     /// Upstream calls in progress.
     pub calls_open: u64,
     /// Rows of calls that wait for their commit.
@@ -262,13 +264,14 @@ pub struct Condition {
     pub rows_lost: u64,
     /// Cut replies that have no record and will not get one.
     pub cuts_lost: u64,
-    /// Calls that the slate did not accept: a kill at that time would have lost them.
-    pub calls_unnoted: u64,
+    /// Calls that the slate did not accept. If the process had been killed while they ran, they would have
+    /// been lost.
+    pub unprotected_calls: u64,
 }
 
-/// What a closed store could not commit.
+/// What a store could not commit before it was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Leftover {
+pub struct UncommittedRecords {
     /// Rows of calls on the slate, which the next start commits.
     pub rows_left: u64,
     /// Rows of calls that are lost, because neither the store nor its slate accepted them.
@@ -277,9 +280,9 @@ pub struct Leftover {
     pub cuts_lost: u64,
 }
 
-impl Condition {
-    /// Whether every record is being written, and has been for the last minute.
+impl StoreCondition {
+    /// Whether all records have been written for the last minute.
     pub fn is_sound(&self) -> bool {
-        self.failure.is_none() && !self.calls_not_noted && !self.renewed_lately
+        self.failure.is_none() && !self.slate_rejects_calls && !self.was_renewed_lately
     }
 }

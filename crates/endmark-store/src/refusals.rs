@@ -1,16 +1,16 @@
-//! The newest requests that a gateway answered with its own error before any upstream call. They cost
-//! nothing, and a flood of them must not fill the store, so they are kept only in memory.
+//! The newest requests that a gateway refused before any upstream call. They cost nothing, and a flood of
+//! them must not fill the store, so they are kept only in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::scrub::Record;
+use crate::scrub::UntrustedRecord;
 
 /// Maximum number of kept requests; older ones are dropped.
 const MAX_REFUSALS: usize = 1_000;
 
 /// Maximum number of bytes of a text from the client.
-const MAX_TEXT_BYTES: usize = 500;
+const MAX_REFUSAL_TEXT_BYTES: usize = 500;
 
 /// A request that the gateway refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,13 +29,13 @@ pub struct RefusedRequest {
     pub model: String,
     /// The upstream that the request is for; empty if unknown.
     pub upstream: String,
-    /// The client; `None` without a credential.
+    /// The client's key or the hash of its credential; `None` without a credential.
     pub credential: Option<String>,
     /// Hash of the session; empty if unknown.
     pub session: String,
 }
 
-impl Record for RefusedRequest {
+impl UntrustedRecord for RefusedRequest {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             refused_at: _,
@@ -60,7 +60,7 @@ impl Refusals {
     /// Adds a request. Long texts are shortened.
     pub(crate) fn add(&self, mut refused: RefusedRequest) {
         for text in refused.untrusted_texts() {
-            text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+            text.truncate(text.floor_char_boundary(MAX_REFUSAL_TEXT_BYTES));
             text.shrink_to_fit();
         }
         let mut all = self.lock();
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
     use crate::{Store, StoreLocation};
 
-    struct Canary;
+    struct RemovesCanary;
 
-    impl crate::Scrub for Canary {
+    impl crate::Scrub for RemovesCanary {
         fn scrub<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
             text.replace("canary", "***").into()
         }
@@ -97,9 +97,9 @@ mod tests {
     fn recent_refusals_are_kept_within_bounds_without_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
-        let recorder = store.recorder(Canary);
+        let recorder = store.recorder(RemovesCanary);
         for number in 0..MAX_REFUSALS + 7 {
-            let model = format!("canary{}", "ä".repeat(MAX_TEXT_BYTES));
+            let model = format!("canary{}", "ä".repeat(MAX_REFUSAL_TEXT_BYTES));
             recorder.note_refusal(RefusedRequest {
                 request_id: number.to_string(),
                 model,
@@ -108,6 +108,8 @@ mod tests {
         }
         let kept = store.refusals();
         assert_eq!((kept.len(), kept[0].request_id.as_str()), (MAX_REFUSALS, "7"));
-        assert!(kept.iter().all(|one| one.model.starts_with("***ä") && one.model.len() <= MAX_TEXT_BYTES));
+        assert!(
+            kept.iter().all(|one| one.model.starts_with("***ä") && one.model.len() <= MAX_REFUSAL_TEXT_BYTES)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Records of supervised runs and their events. (CG-4)
 
 mod fleet;
-mod recorded;
+mod recording;
 
 pub use fleet::FleetRuns;
 
@@ -19,7 +19,7 @@ pub struct RunRecord {
     pub agent: String,
     /// Command that is run, as a JSON list of words.
     pub command: String,
-    /// Folder in which it runs.
+    /// Working folder of the run.
     pub folder: String,
     /// File that the run is to produce.
     pub artifact: String,
@@ -41,11 +41,11 @@ pub struct RunRecord {
     pub output_tokens: u64,
     /// Tokens of the largest single call of the last attempt.
     pub largest_call_tokens: Option<u64>,
-    /// Token limit of the model.
+    /// Token limit of the model's context.
     pub limit_tokens: Option<u64>,
-    /// Whether a call exceeded the threshold.
+    /// Whether a call exceeded the threshold of the context limit.
     pub context_exhaustion_risk: bool,
-    /// Cost in billionths of a US dollar.
+    /// Cost in nano-dollars.
     pub cost_nanodollars: Option<u64>,
     /// Verdict on the last attempt.
     pub verdict: Option<String>,
@@ -56,12 +56,12 @@ pub struct RunRecord {
     /// Display name of the run.
     pub name: Option<String>,
     /// State needed to resume the run; `None` if it cannot be resumed here.
-    pub task: Option<RunTask>,
+    pub task: Option<RunResumeState>,
 }
 
-/// State needed to resume a run whose supervisor was killed.
+/// State that is needed to resume a run after its supervisor was killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunTask {
+pub struct RunResumeState {
     /// The request for the run, as its caller wrote it.
     pub prompt_text: String,
     /// Running time so far in seconds.
@@ -86,7 +86,7 @@ pub struct RunEventRecord {
 pub struct StoredRun {
     /// The run.
     pub run: RunRecord,
-    /// Whether the process that supervises it is alive, if the run is not over.
+    /// Whether a living process supervises the run. Always false for a run that has ended.
     pub is_supervised: bool,
     /// Start time in UTC.
     pub started_at: String,
@@ -94,23 +94,23 @@ pub struct StoredRun {
     pub updated_at: String,
     /// End time in UTC.
     pub ended_at: Option<String>,
-    /// The machine that reports it, if several share a database.
+    /// The machine that reported the run, if several machines share a database.
     pub machine: Option<RunMachine>,
 }
 
-/// A machine that reports runs.
+/// A machine that reports runs to a shared database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMachine {
     /// Its host name.
     pub name: String,
     /// Its instance, which distinguishes the journals of one host.
     pub instance: String,
-    /// Time of its last report in UTC, if it has been silent since and has not ended. The run is shown in its state
-    /// of that time.
+    /// Time of its last report in UTC, if the machine has been silent since and the run has not ended. The
+    /// run is shown in its state of that time.
     pub last_known_at: Option<String>,
 }
 
-/// The position of a run in a list, the newest first.
+/// The position of a run in a list that shows the newest runs first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCursor {
     /// Start time of the run, as [`StoredRun::started_at`].
@@ -122,7 +122,7 @@ pub struct RunCursor {
 /// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRunEvent {
-    /// Number of the event; numbers grow in the order of events.
+    /// Number of the event. Later events have larger numbers.
     pub id: i64,
     /// Id of the run.
     pub run_id: String,

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 /// Returns a runtime with one thread for each processor.
 pub fn new() -> Result<Runtime, CommandError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| CommandError::Upstream {
-        message: format!("the system gives no threads: {error}"),
+        message: format!("the system cannot start threads: {error}"),
         hint: None,
     })
 }

@@ -1,12 +1,13 @@
 //! Removes secrets from stored texts. Every text from outside passes through this module before it is stored.
 //!
-//! Each record type lists all of its fields here, so that a new field does not compile until it is decided
-//! whether it may contain text from others. Hashes, fixed words and names from the configuration are the gateway's own.
+//! Each record type lists all its fields here. A new field therefore does not compile until someone decides
+//! whether it may contain text from others. Hashes, fixed labels and names from the configuration come from
+//! the gateway itself.
 
 use std::borrow::Cow;
 
 use crate::calls::{CallSettled, CallStarted};
-use crate::records::{CutSettled, CutStarted, Piece};
+use crate::records::{CutSettled, CutStarted, ReplyPiece};
 
 /// Removes secrets from texts.
 pub trait Scrub: Send + Sync {
@@ -14,7 +15,7 @@ pub trait Scrub: Send + Sync {
     fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str>;
 }
 
-/// Removes nothing, for a program that writes all of its texts itself.
+/// Removes nothing. For a program that writes all its texts itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSecrets;
 
@@ -25,7 +26,7 @@ impl Scrub for NoSecrets {
 }
 
 /// Returns the record without secrets.
-pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
+pub(crate) fn remove_secrets<R: UntrustedRecord>(mut record: R, secrets: &dyn Scrub) -> R {
     for text in record.untrusted_texts() {
         let cleaned = match secrets.scrub(text) {
             Cow::Borrowed(_) => None,
@@ -39,18 +40,18 @@ pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
 }
 
 /// A record to be stored.
-pub(crate) trait Record {
+pub(crate) trait UntrustedRecord {
     /// Returns the texts that others may have written.
     fn untrusted_texts(&mut self) -> Vec<&mut String>;
 }
 
-impl Record for String {
+impl UntrustedRecord for String {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         vec![self]
     }
 }
 
-impl Record for CallStarted {
+impl UntrustedRecord for CallStarted {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             request_id: _,
@@ -72,7 +73,7 @@ impl Record for CallStarted {
     }
 }
 
-impl Record for CallSettled {
+impl UntrustedRecord for CallSettled {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             answered_model,
@@ -93,7 +94,7 @@ impl Record for CallSettled {
     }
 }
 
-impl Record for CutStarted {
+impl UntrustedRecord for CutStarted {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             request_id: _,
@@ -110,7 +111,7 @@ impl Record for CutStarted {
     }
 }
 
-impl Record for CutSettled {
+impl UntrustedRecord for CutSettled {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             final_status: _,
@@ -122,11 +123,11 @@ impl Record for CutSettled {
             reason,
             pieces,
         } = self;
-        pieces.iter_mut().flat_map(Record::untrusted_texts).chain([reason]).collect()
+        pieces.iter_mut().flat_map(UntrustedRecord::untrusted_texts).chain([reason]).collect()
     }
 }
 
-impl Record for Piece {
+impl UntrustedRecord for ReplyPiece {
     fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             ordinal: _,
@@ -152,9 +153,9 @@ mod tests {
     use super::*;
     use crate::{FinalStatus, Purpose};
 
-    struct One;
+    struct RemovesOneSecret;
 
-    impl Scrub for One {
+    impl Scrub for RemovesOneSecret {
         fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
             if text.contains("SECRET") { Cow::Owned(text.replace("SECRET", "***")) } else { text.into() }
         }
@@ -180,7 +181,7 @@ mod tests {
             prompt_estimate: 0,
             charges: Vec::new(),
         };
-        let piece = Piece {
+        let piece = ReplyPiece {
             ordinal: 0,
             strategy: own(),
             received_bytes: 1,
@@ -218,11 +219,11 @@ mod tests {
         };
         let ended = CallSettled { answered_model: Some(text()), ..CallSettled::default() };
         let shown = [
-            format!("{:?}", clean(started, &One)),
-            format!("{:?}", clean(ended, &One)),
-            format!("{:?}", clean(cut, &One)),
-            format!("{:?}", clean(settled, &One)),
-            clean(text(), &One),
+            format!("{:?}", remove_secrets(started, &RemovesOneSecret)),
+            format!("{:?}", remove_secrets(ended, &RemovesOneSecret)),
+            format!("{:?}", remove_secrets(cut, &RemovesOneSecret)),
+            format!("{:?}", remove_secrets(settled, &RemovesOneSecret)),
+            remove_secrets(text(), &RemovesOneSecret),
         ];
         for shown in shown {
             assert!(!shown.contains("SECRET") && shown.contains("a *** b"), "{shown}");

@@ -14,6 +14,7 @@ pub(crate) mod copying;
 pub(crate) mod database;
 mod deletion;
 pub(crate) mod inspect;
+pub(crate) mod keys;
 mod lookup;
 pub(crate) mod outputs;
 pub(crate) mod publisher;
@@ -40,7 +41,7 @@ use tokio::time::Instant;
 
 use address::PostgresAddress;
 use clock::Clock;
-use requests::Requests;
+use requests::ShareRequests;
 
 use crate::budgets::{Claim, RefusingBudget};
 use crate::engine::journal::Instance;
@@ -49,29 +50,30 @@ use crate::leases::{BudgetKey, Leases};
 use crate::writer::Writer;
 
 /// Pause before a call requests shares again, so that other instances can return theirs.
-const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_PAUSE_MS);
+const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_RETRY_PAUSE_MS);
 
 /// Connects one open store to its shared database.
 pub(crate) struct Shared {
-    state: Arc<State>,
+    state: Arc<SharedState>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The locked journal file: only one process may use a journal.
+    /// The locked journal file. Only one process may use a journal.
     lock: Mutex<Option<File>>,
-    /// Held by the lookup that is running.
+    /// Allows only one lookup at a time.
     lookups: tokio::sync::Mutex<()>,
 }
 
 /// State that the thread and the callers share.
-pub(crate) struct State {
+pub(crate) struct SharedState {
     address: PostgresAddress,
     path: PathBuf,
     clock: Clock,
     wake: Notify,
-    requests: Mutex<Requests>,
+    requests: Mutex<ShareRequests>,
     tenure: Mutex<Tenure>,
-    /// The database's last error, while it fails.
+    /// The database's last error; `None` if the last report succeeded.
     failure: Mutex<Option<StoreError>>,
-    /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database confirmed it.
+    /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database last
+    /// confirmed it.
     keys_version: AtomicI64,
     keys_checked_ms: AtomicU64,
     /// Rows of the journal that the database did not have after the last report or attempt.
@@ -86,8 +88,8 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    /// Starts the thread. Fails if the database rejects this instance. If the database does not answer, the instance
-    /// starts without it.
+    /// Starts the thread. Fails if the database rejects this instance. If the database does not respond, the
+    /// instance starts without it.
     pub(crate) fn start(
         address: &PostgresAddress,
         path: &Path,
@@ -96,7 +98,7 @@ impl Shared {
         leases: Arc<Leases>,
     ) -> Result<Self, StoreError> {
         let lock = lock_journal(path)?;
-        let state = Arc::new(State {
+        let state = Arc::new(SharedState {
             address: address.clone(),
             path: path.to_owned(),
             clock: Clock::new(),
@@ -134,42 +136,44 @@ impl Shared {
         }
     }
 
-    /// Fails if the database has not confirmed this instance recently, so that it may not hold calls.
-    pub(crate) fn admit(&self) -> Result<(), StoreError> {
+    /// Fails if the database has not confirmed this instance recently. In that case the instance may not hold
+    /// calls.
+    pub(crate) fn check_tenure(&self) -> Result<(), StoreError> {
         let state = &self.state;
-        let is_valid = lock_state(&state.tenure).is_valid(state.clock.now_ms());
-        if is_valid { Ok(()) } else { Err(state.unreachable()) }
+        let is_valid = lock_ignoring_poison(&state.tenure).is_valid(state.clock.now_ms());
+        if is_valid { Ok(()) } else { Err(state.unconfirmed_error()) }
     }
 
     /// Requests shares of a call's budgets from the database, and waits for the answer.
-    pub(crate) async fn request(&self, claims: &[Claim]) -> Result<(), StoreError> {
+    pub(crate) async fn request_shares(&self, claims: &[Claim]) -> Result<(), StoreError> {
         // While the database fails, callers do not wait for the next attempt.
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
         let (sender, answer) = oneshot::channel();
         let keys = claims.iter().map(|claim| (BudgetKey::new(claim), claim.limit, claim.amount));
-        lock_state(&self.state.requests).add(self.state.clock.now_ms(), keys, sender);
+        lock_ignoring_poison(&self.state.requests).add(self.state.clock.now_ms(), keys, sender);
         self.state.wake.notify_one();
-        answer.await.map_err(|_| self.state.unreachable())?
+        answer.await.map_err(|_| self.state.unconfirmed_error())?
     }
 
-    /// Whether this instance lacks a share of one of these budgets, because none of its calls used the budget recently.
+    /// Whether this instance lacks a share of one of these budgets, because none of its calls used that
+    /// budget recently.
     pub(crate) fn lacks_share(&self, claims: &[Claim]) -> bool {
-        let requests = lock_state(&self.state.requests);
-        claims.iter().any(|claim| !requests.is_known(&BudgetKey::new(claim)))
+        let requests = lock_ignoring_poison(&self.state.requests);
+        claims.iter().any(|claim| !requests.is_recently_used(&BudgetKey::new(claim)))
     }
 
-    /// Requests shares again for a call that does not fit, if others may soon return unused shares. Returns whether
-    /// the call may fit now.
+    /// Requests shares again for a call that does not fit, if other instances may soon return unused shares.
+    /// Returns whether to try the call again.
     pub(crate) async fn wait_for_share(
         &self,
         claims: &[Claim],
         used_up: &RefusingBudget,
         since: Instant,
     ) -> Result<bool, StoreError> {
-        let is_tight = lock_state(&self.state.requests).is_tight(&BudgetKey::new(&used_up.claim));
-        let patience = Duration::from_millis(pace::patience_ms(is_tight));
+        let is_tight = lock_ignoring_poison(&self.state.requests).is_tight(&BudgetKey::new(&used_up.claim));
+        let patience = Duration::from_millis(pace::max_share_wait_ms(is_tight));
         if !used_up.account.may_admit(used_up.claim.amount) || since.elapsed() >= patience {
             return Ok(false);
         }
@@ -177,20 +181,20 @@ impl Shared {
             if is_tight {
                 tokio::time::sleep(RETURN_PAUSE).await;
             }
-            self.request(claims).await
+            self.request_shares(claims).await
         });
-        // If the database is slow, decide from what is known now.
+        // If the database is slow, decide with the shares that are already known.
         requested.await.unwrap_or(Ok(())).map(|()| true)
     }
 
     /// Records that budgets are in use, so that their shares are not returned.
     pub(crate) fn note_use(&self, claims: &[Claim]) {
-        lock_state(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
+        lock_ignoring_poison(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
     }
 
     /// Returns the database's error while it fails.
     pub(crate) fn failure(&self) -> Option<StoreError> {
-        lock_state(&self.state.failure).clone()
+        lock_ignoring_poison(&self.state.failure).clone()
     }
 
     /// Returns the number of rows of calls that wait for the database.
@@ -198,27 +202,33 @@ impl Shared {
         self.state.unreported_rows.load(Ordering::Relaxed)
     }
 
-    /// Returns the version of the keys. Cached data about keys is outdated when it changes.
+    /// Returns the version of the keys. When it changes, cached lookups of keys are outdated.
     pub(crate) fn keys_version(&self) -> i64 {
         self.state.keys_version.load(Ordering::Acquire)
     }
 
-    /// Fails if the database has not confirmed the keys for this long, because a key may have been revoked since.
+    /// Fails if the database has not confirmed the keys for longer than `stale_after`, because a key may have
+    /// been revoked since.
     pub(crate) fn check_keys_age(&self, stale_after: Duration) -> Result<(), StoreError> {
         let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
         let age = Duration::from_millis(self.state.clock.now_ms().saturating_sub(checked_ms));
-        if age > stale_after || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
+        if age > stale_after || self.keys_version() < 0 {
+            Err(self.state.unconfirmed_error())
+        } else {
+            Ok(())
+        }
     }
 
-    /// Schedules the deletion of rows and ended budgets that are older than this from the database.
-    pub(crate) fn forget_after(&self, days: u32) {
+    /// Schedules the deletion of rows and ended budgets that are more than `days` days old from the database.
+    pub(crate) fn schedule_deletion(&self, days: u32) {
         self.state.keep_days.store(days, Ordering::Release);
     }
 
-    /// Reports the remaining data to the database, and returns unspent shares. The thread ends soon after.
+    /// Reports the remaining data to the database, and returns unspent shares. The thread ends soon
+    /// afterwards.
     pub(crate) async fn close(&self) {
         self.stop();
-        let thread = lock_state(&self.thread).take();
+        let thread = lock_ignoring_poison(&self.thread).take();
         if let Some(thread) = thread {
             // A panic of the thread was already reported.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -226,8 +236,8 @@ impl Shared {
     }
 
     /// Releases the journal for another process.
-    pub(crate) fn release(&self) {
-        lock_state(&self.lock).take();
+    pub(crate) fn release_journal(&self) {
+        lock_ignoring_poison(&self.lock).take();
     }
 
     fn stop(&self) {
@@ -239,16 +249,16 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.stop();
-        if let Some(thread) = lock_state(&self.thread).take() {
+        if let Some(thread) = lock_ignoring_poison(&self.thread).take() {
             // A panic of the thread was already reported.
             let _ = thread.join();
         }
     }
 }
 
-impl State {
-    fn unreachable(&self) -> StoreError {
-        let failure = lock_state(&self.failure).clone();
+impl SharedState {
+    fn unconfirmed_error(&self) -> StoreError {
+        let failure = lock_ignoring_poison(&self.failure).clone();
         failure.unwrap_or_else(|| self.address.store_error("it has not confirmed this instance yet"))
     }
 }
@@ -267,7 +277,7 @@ fn lock_journal(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn lock_state<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // The value is consistent after each operation, so a panic elsewhere cannot have corrupted it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

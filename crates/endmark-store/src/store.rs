@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use endmark_context::budget::Unit;
 
-use crate::budgets::Raised;
+use crate::budgets::RaiseOutcome;
 use crate::engine::journal::Instance;
 use crate::engine::{
     self, BUSY_TIMEOUT, Dimension, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs,
@@ -18,14 +18,14 @@ use crate::ledger::Ledger;
 use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
 use crate::recorder::Recorder;
-use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
+use crate::records::{Recovery, RecoveryRow, StoreCondition, UncommittedRecords, WriterHealth};
 use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
 use crate::shared::publisher::Publisher;
 use crate::shared::usage::SharedSums;
-use crate::shared::work::random;
+use crate::shared::work::random_text;
 use crate::shared::{Shared, database};
-use crate::writer::{QUEUE, Tuning, Writer};
+use crate::writer::{MAX_QUEUED_WRITES, Writer, WriterSettings};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
@@ -77,9 +77,9 @@ pub struct Store {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) late_records: Arc<LateRecords>,
-    /// The database that it shares with other instances.
+    /// The connection to the shared database, if there is one.
     pub(crate) shared: Option<Arc<Shared>>,
-    /// Publishes its runs there.
+    /// Publishes supervised runs in the shared database.
     publisher: Option<Arc<Publisher>>,
     pub(crate) owner: Arc<str>,
     pub(crate) refusals: Arc<Refusals>,
@@ -90,19 +90,27 @@ impl Store {
     /// Opens the store. Creates a missing file (mode 0600), migrates its tables, and logs the open recoveries of dead
     /// processes as `EXHAUSTED` (PC-7). It blocks: do not call it in an async task.
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
-        Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE }, true)
+        Self::open_with(
+            location,
+            WriterSettings { busy_timeout: BUSY_TIMEOUT, queue: MAX_QUEUED_WRITES },
+            true,
+        )
     }
 
-    /// Opens the store to record supervised runs. With PostgreSQL the journal may be in use by a gateway, nothing waits
-    /// for the database, and calls cannot be held in budgets.
+    /// Opens the store to record supervised runs. Calls cannot be held in budgets. With PostgreSQL, a gateway
+    /// may be using the journal at the same time, and runs do not wait for the database.
     pub fn open_for_runs(location: &StoreLocation) -> Result<Self, StoreError> {
-        Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE }, false)
+        Self::open_with(
+            location,
+            WriterSettings { busy_timeout: BUSY_TIMEOUT, queue: MAX_QUEUED_WRITES },
+            false,
+        )
     }
 
-    /// Opens the store. `is_instance` takes part in the shared budgets, if there are any.
+    /// Opens the store. With `is_instance`, it takes part in the shared budgets, if there are any.
     pub(crate) fn open_with(
         location: &StoreLocation,
-        tuning: Tuning,
+        tuning: WriterSettings,
         is_instance: bool,
     ) -> Result<Self, StoreError> {
         if location.postgres().is_some() && location.path().as_os_str().is_empty() {
@@ -113,8 +121,8 @@ impl Store {
         let path = location.path();
         let (session, owner, shared) =
             Session::open(path, tuning.busy_timeout, |connection| match location.postgres() {
-                Some(postgres) => Ok(Some((postgres, journal::open(connection, path, &random())?))),
-                None => journal::refuse(connection, path).map(|()| None),
+                Some(postgres) => Ok(Some((postgres, journal::open(connection, path, &random_text())?))),
+                None => journal::fail_if_journal(connection, path).map(|()| None),
             })
             .map_err(|error| location.error_at_location(error))?;
         let slate = Arc::new(Slate::new(owner));
@@ -156,13 +164,13 @@ impl Store {
     }
 
     /// Returns the current condition of the store, without accessing the disk.
-    pub fn condition(&self) -> Condition {
+    pub fn condition(&self) -> StoreCondition {
         let counts = self.writer.counts();
         let (writes_waiting, rows_waiting) = self.writer.waiting_counts();
-        let (unrecorded, unnoted) = self.ledger.losses();
-        Condition {
+        let (unrecorded, unnoted) = self.ledger.loss_counts();
+        StoreCondition {
             failure: self.writer.failure().or_else(|| self.shared.as_ref()?.failure()),
-            calls_not_noted: self.ledger.slate_fails(),
+            slate_rejects_calls: self.ledger.slate_fails(),
             calls_open: u64::from(self.ledger.open_calls())
                 .saturating_sub(rows_waiting as u64)
                 .saturating_sub(counts.rows_left + counts.rows_lost),
@@ -170,100 +178,103 @@ impl Store {
             rows_unreported: self.shared.as_ref().map_or(0, |shared| shared.unreported_rows()),
             writes_waiting: writes_waiting as u64 + self.late_records.kept_records(),
             renewals: counts.renewals,
-            renewed_lately: counts.renewed_lately,
+            was_renewed_lately: counts.renewed_lately,
             commits: counts.commits,
             failures: counts.failures,
             rows_committed: counts.rows,
             rows_lost: unrecorded + counts.refused_rows + counts.rows_lost,
             cuts_lost: self.late_records.lost_records(),
-            calls_unnoted: unnoted,
+            unprotected_calls: unnoted,
         }
     }
 
     /// Deletes cut replies with their pieces, upstream calls and runs older than `keep_days`, and outputs whose own
     /// retention is over. Returns the number of deleted rows. In a shared database, calls, runs and ended budgets are
     /// deleted soon after.
-    pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
-        let mut forgotten = self.writer.write(move |session| recoveries::forget(session, keep_days)).await?;
-        forgotten += self.writer.write(|session| outputs::forget(session)).await?;
-        forgotten += self.writer.write(move |session| runs::forget(session, keep_days)).await?;
-        forgotten += self.writer.write(|session| compactions::forget(session)).await?;
+    pub async fn delete_older_than(&self, keep_days: u32) -> Result<u64, StoreError> {
+        let mut forgotten =
+            self.writer.write(move |session| recoveries::delete_old(session, keep_days)).await?;
+        forgotten += self.writer.write(|session| outputs::delete_expired(session)).await?;
+        forgotten += self.writer.write(move |session| runs::delete_old(session, keep_days)).await?;
+        forgotten += self.writer.write(|session| compactions::delete_expired(session)).await?;
         loop {
-            match self.writer.write(move |session| usage::forget(session, keep_days)).await? {
+            match self.writer.write(move |session| usage::delete_old(session, keep_days)).await? {
                 0 => break,
                 calls => forgotten += calls,
             }
         }
-        self.writer.write(|session| budgets::forget(session)).await?;
+        self.writer.write(|session| budgets::delete_old_entries(session)).await?;
         if let Some(shared) = &self.shared {
-            shared.forget_after(keep_days);
+            shared.schedule_deletion(keep_days);
             let day = usage::first_kept_day(keep_days);
-            self.writer.write(move |session| journal::forget_ended(session, &day)).await?;
+            self.writer.write(move |session| journal::delete_ended_shares(session, &day)).await?;
         }
-        self.writer.write(|session| sums::forget_classes(session)).await?;
+        self.writer.write(|session| sums::delete_unused_classes(session)).await?;
         Ok(forgotten)
     }
 
-    /// Sums the calls that are in no sum yet, and returns how many. Short transactions keep other writers from
-    /// waiting. Reads return the same results before and after, but are faster after.
+    /// Adds calls that are not summed yet to the sums, and returns their number. It uses short transactions,
+    /// so other writers wait only briefly. Sums make reads faster, but do not change their results.
     pub async fn sum_calls(&self) -> Result<u64, StoreError> {
         let mut summed = 0;
         loop {
-            match self.writer.write(|session| sums::step(session)).await? {
+            match self.writer.write(|session| sums::sum_oldest_calls(session)).await? {
                 0 => break,
                 calls => summed += calls,
             }
         }
-        while self.writer.write(|session| cuts::step(session)).await? {}
+        while self.writer.write(|session| cuts::sum_one_day(session)).await? {}
         Ok(summed)
     }
 
     /// Raises the budget of a session (CX-7), and reopens the session if its budget was exhausted.
-    pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
+    pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<RaiseOutcome, StoreError> {
         if let Some(shared) = &self.shared {
-            return shared.look_up(async |client| database::raise(client, session, unit, by).await).await;
+            return shared
+                .look_up(async |client| database::raise_budget(client, session, unit, by).await)
+                .await;
         }
         let session = session.to_owned();
         self.writer.write(move |engine| budgets::raise(engine, &session, unit.name(), by)).await
     }
 
-    /// Error if the store is shared: the operation would change this instance alone.
-    pub(crate) fn alone(&self, what: &'static str) -> Result<(), StoreError> {
-        if self.shared.is_some() { Err(StoreError::NotShared { what }) } else { Ok(()) }
+    /// Fails if the store is shared, because the operation would change only this instance.
+    pub(crate) fn fail_if_shared(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.shared.is_some() { Err(StoreError::UnsupportedWhenShared { what }) } else { Ok(()) }
     }
 
-    /// Has new outputs and summaries uploaded soon, if instances share the store.
-    pub(crate) fn note_uploads(&self) {
+    /// Schedules the upload of new outputs and summaries, if instances share the store.
+    pub(crate) fn schedule_uploads(&self) {
         if let Some(shared) = &self.shared {
-            shared.note_uploads();
+            shared.schedule_uploads();
         }
     }
 
-    /// Has changed runs published soon, if instances share the store.
-    pub(crate) fn note_runs(&self) {
+    /// Schedules the publication of changed runs, if instances share the store.
+    pub(crate) fn schedule_publication(&self) {
         if let Some(publisher) = &self.publisher {
             publisher.wake();
         }
     }
 
-    /// Returns the error that keeps runs from being published in the shared database, if there is one. They wait in the
-    /// journal.
-    pub fn unpublished(&self) -> Option<StoreError> {
+    /// Returns the error of the last publication of runs in the shared database, if it failed. Unpublished
+    /// runs stay in the journal.
+    pub fn publication_failure(&self) -> Option<StoreError> {
         self.publisher.as_ref()?.failure()
     }
 
     /// Passes once through the queue, the writer and the file, for a readiness check.
-    pub async fn health(&self) -> Result<Health, StoreError> {
+    pub async fn health(&self) -> Result<WriterHealth, StoreError> {
         let has_failed = self.writer.failure().is_some();
         let open_cuts = move |session: &Session| {
             if has_failed {
-                session.probe()?;
+                session.test_write()?;
             }
             Ok(recoveries::open_cuts(session)?)
         };
         let open_cuts = self.writer.write(open_cuts).await?;
         let counts = self.writer.counts();
-        Ok(Health {
+        Ok(WriterHealth {
             schema: engine::known_schema(),
             open_cuts,
             commits: counts.commits,
@@ -278,11 +289,12 @@ impl Store {
     ) -> Result<T, StoreError> {
         let location = Arc::clone(&self.location);
         let read = tokio::task::spawn_blocking(move || work(&Reader::open(&location)?));
-        // The task is not cancelled: an error is a panic, reported where it happened, or the end of the runtime.
+        // The task is never cancelled. It can fail only with a panic, which was already reported, or when the
+        // runtime ends.
         read.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Reads sums as [`shared_sums`](crate::shared_sums) does, with an error at once while the database fails.
+    /// Reads sums as [`shared_sums`](crate::shared_sums) does. Fails at once while the database fails.
     ///
     /// # Errors
     /// [`StoreError`] if the database cannot be reached or fails.
@@ -304,7 +316,7 @@ impl Store {
     }
 
     /// See [`Reader::recent`]. It blocks.
-    pub fn recent(&self, limit: u32, filter: &LogFilter) -> Result<Vec<LogRow>, StoreError> {
+    pub fn recent(&self, limit: u32, filter: &LogFilter) -> Result<Vec<RecoveryRow>, StoreError> {
         self.reader()?.recent(limit, filter)
     }
 
@@ -313,15 +325,15 @@ impl Store {
         self.reader()?.show(id)
     }
 
-    /// The location of the store.
+    /// Returns the location of the store.
     pub fn location(&self) -> &StoreLocation {
         &self.location
     }
 
-    /// Accepts no more writes, and returns when all queued writes are committed. Later writes through any clone
-    /// return [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start if possible.
-    /// Returns how many, also to every later caller.
-    pub async fn close(&self) -> Leftover {
+    /// Accepts no more writes, and returns when all queued writes are committed. Later writes through any
+    /// clone fail with [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next
+    /// start if possible. Returns their numbers, also when it is called again.
+    pub async fn close(&self) -> UncommittedRecords {
         self.late_records.close().await;
         if let Some(publisher) = &self.publisher {
             publisher.close().await;
@@ -331,9 +343,9 @@ impl Store {
         }
         let leftover = self.writer.close().await;
         if let Some(shared) = &self.shared {
-            shared.release();
+            shared.release_journal();
         }
-        Leftover { cuts_lost: self.late_records.lost_at_close(), ..leftover }
+        UncommittedRecords { cuts_lost: self.late_records.lost_at_close_records(), ..leftover }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The writer: one thread with a bounded queue, which commits writes in groups and answers their callers.
 
-mod desk;
 mod renewals;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use desk::Desk;
-pub(crate) use renewals::Renewals;
+pub(crate) use renewals::RenewalCounter;
+use worker::WriterThread;
 
-use crate::engine::{Fault, Session};
+use crate::engine::{Session, StatementError};
 use crate::error::StoreError;
 use crate::leases::Leases;
 use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
 use crate::queue::{Queue, Write};
-use crate::records::Leftover;
+use crate::records::UncommittedRecords;
 
 /// Maximum number of waiting writes. If the queue is full, callers wait. A row needs a few hundred bytes.
-pub(crate) const QUEUE: usize = 1024;
+pub(crate) const MAX_QUEUED_WRITES: usize = 1024;
 
-/// Settings that only tests change.
+/// Settings of the writer that only tests change.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tuning {
+pub(crate) struct WriterSettings {
     pub(crate) busy_timeout: Duration,
     pub(crate) queue: usize,
 }
@@ -48,18 +48,18 @@ pub(crate) struct Counters {
     pub(crate) rows: AtomicU64,
     pub(crate) failures: AtomicU64,
     pub(crate) refused_rows: AtomicU64,
-    pub(crate) renewals: Renewals,
+    pub(crate) renewals: RenewalCounter,
 }
 
-/// Snapshot of the writer's counters.
+/// A snapshot of the writer's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct CounterSnapshot {
     pub(crate) commits: u64,
     pub(crate) writes: u64,
     pub(crate) rows: u64,
     pub(crate) failures: u64,
     pub(crate) refused_rows: u64,
-    /// Number of times the files were recreated, and whether that happened within the last minute.
+    /// Number of times the files were recreated.
     pub(crate) renewals: u64,
     pub(crate) renewed_lately: bool,
     /// Rows that remained on the slate at the end.
@@ -75,14 +75,15 @@ impl Writer {
         slate: Arc<Slate>,
         leases: Arc<Leases>,
         location: &StoreLocation,
-        tuning: Tuning,
+        tuning: WriterSettings,
     ) -> Result<Self, StoreError> {
         let path: Arc<Path> = Arc::from(location.path());
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(tuning.queue));
         let (busy_timeout, is_journal) = (tuning.busy_timeout, location.postgres().is_some());
         let (own_counters, own_queue) = (Arc::clone(&counters), Arc::clone(&queue));
-        let desk = Desk::new(session, busy_timeout, &path, own_counters, own_queue, leases, is_journal);
+        let desk =
+            WriterThread::new(session, busy_timeout, &path, own_counters, own_queue, leases, is_journal);
         let thread = thread::Builder::new()
             .name("endmark-store".to_owned())
             .spawn(move || desk.run(&slate))
@@ -95,12 +96,12 @@ impl Writer {
         Arc::clone(&self.queue)
     }
 
-    /// Runs `work` in the next transaction, and returns after its commit. The work is done even if the caller
+    /// Runs `work` in the next transaction, and returns after the commit. The work is done even if the caller
     /// stops waiting.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Session) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Session) -> Result<T, StatementError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let write = TypedWrite { path: Arc::clone(&self.path), work: Some(work), outcome: None, reply };
@@ -108,9 +109,9 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Closes the queue for writes. Returns after the waiting ones were committed and the write-ahead log was
-    /// moved into the database.
-    pub(crate) async fn close(&self) -> Leftover {
+    /// Closes the queue for writes. Returns after the waiting writes were committed and the write-ahead log
+    /// was moved into the database.
+    pub(crate) async fn close(&self) -> UncommittedRecords {
         if let Some(through) = self.queue.close() {
             // An error means that the thread has ended, which is what this function waits for.
             let _ = through.await;
@@ -119,18 +120,18 @@ impl Writer {
     }
 
     /// Returns the current counters.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> CounterSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { commits, writes, rows, failures, refused_rows, renewals } = &*self.counters;
-        let Leftover { rows_left, rows_lost, .. } = self.queue.leftover();
-        Counts {
+        let UncommittedRecords { rows_left, rows_lost, .. } = self.queue.leftover();
+        CounterSnapshot {
             commits: read(commits),
             writes: read(writes),
             rows: read(rows),
             failures: read(failures),
             refused_rows: read(refused_rows),
             renewals: renewals.count(),
-            renewed_lately: renewals.was_lately(),
+            renewed_lately: renewals.is_recent(),
             rows_left,
             rows_lost,
         }
@@ -167,7 +168,7 @@ struct TypedWrite<T, F> {
 impl<T, F> Write for TypedWrite<T, F>
 where
     T: Send,
-    F: FnOnce(&Session) -> Result<T, Fault> + Send,
+    F: FnOnce(&Session) -> Result<T, StatementError> + Send,
 {
     fn run(&mut self, session: &Session) -> Result<(), StoreError> {
         let Some(work) = self.work.take() else { return Ok(()) };

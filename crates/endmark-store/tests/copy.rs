@@ -1,4 +1,4 @@
-//! A store moves from one machine to several and back, and nothing is lost or counted twice.
+//! A store is copied from one machine to a shared database and back. Nothing is lost or counted twice.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
@@ -14,7 +14,8 @@ use testkit::Postgres;
 
 const STARTED_MS: u64 = 1_790_000_000_123;
 
-/// Makes calls in a budget of a session and one of all, each of 100 prompt and `nth` output tokens.
+/// Makes calls that count towards the budget of a session and the budget of all. Call `nth` has 100 prompt
+/// tokens and `nth` output tokens.
 async fn make_calls(store: &Store, numbers: std::ops::Range<u64>) {
     let recorder = store.recorder(NoSecrets);
     for nth in numbers {
@@ -89,7 +90,7 @@ async fn make_store(path: &Path, calls: u64) -> StoreLocation {
     location
 }
 
-async fn copy_quietly(from: &StoreLocation, to: &StoreLocation) -> Result<CopyResult, CopyError> {
+async fn copy_without_progress(from: &StoreLocation, to: &StoreLocation) -> Result<CopyResult, CopyError> {
     copy_store(from, to, |_| {}).await
 }
 
@@ -119,7 +120,7 @@ async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
     assert_eq!(steps, [512, 1_024, 1_100], "transactions are bounded");
     assert_eq!((first.source.rows, first.source.prompt_tokens, first.source.keys), (1_100, 110_000, 2));
     assert_eq!(first.source.budgets, 401);
-    // All columns are present: as many rows have the values that only some rows have.
+    // All columns are present: the optional ones have the same number of values.
     let written =
         "SELECT count(*), sum(cache_written_tokens), min(started_at AT TIME ZONE 'UTC') FROM em_usage";
     assert_eq!(postgres.query(written), "1100|3303|2026-09-21 14:13:20.123");
@@ -127,19 +128,19 @@ async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
     assert_eq!(postgres.query(spent), format!("{0}|{0}", first.source.spent_tokens));
     assert_eq!(postgres.query("SELECT count(*) FROM em_instances WHERE expires > now()"), "0");
 
-    // A repeated copy changes nothing, and later records are added once.
-    assert_eq!(copy_quietly(&file, &database).await.unwrap(), first);
+    // Repeating the copy changes nothing, and later records are added once.
+    assert_eq!(copy_without_progress(&file, &database).await.unwrap(), first);
     let store = Store::open(&file).unwrap();
     make_calls(&store, 1_100..1_200).await;
     store.close().await;
-    let more = copy_quietly(&file, &database).await.unwrap();
+    let more = copy_without_progress(&file, &database).await.unwrap();
     assert!(more.is_whole() && more.source.rows == 1_200, "{more:?}");
     assert_eq!(postgres.query(spent), format!("{0}|{0}", more.source.spent_tokens));
 
     let back = StoreLocation::sqlite(folder.path().join("b.db"));
-    let returned = copy_quietly(&database, &back).await.unwrap();
+    let returned = copy_without_progress(&database, &back).await.unwrap();
     assert!(returned.is_whole() && returned.source == more.source, "{returned:?}");
-    assert_eq!(copy_quietly(&database, &back).await.unwrap(), returned);
+    assert_eq!(copy_without_progress(&database, &back).await.unwrap(), returned);
     let (one, other) = (Reader::open(&file).unwrap(), Reader::open(&back).unwrap());
     let columns = |reader: &Reader| {
         let mut rows = reader.recent_calls(2_000).unwrap();
@@ -160,51 +161,54 @@ async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn copy_refuses_stores_in_use_and_nonempty_targets() {
+async fn copying_rejects_stores_in_use_and_nonempty_targets() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), 3).await;
     let other = make_store(&folder.path().join("other.db"), 4).await;
     let database = StoreLocation::parse(&postgres.url()).unwrap();
-    assert!(matches!(copy_quietly(&database, &file).await, Err(CopyError::Nothing { .. })));
-    assert!(matches!(copy_quietly(&file, &other).await, Err(CopyError::SameKind)));
+    assert!(matches!(copy_without_progress(&database, &file).await, Err(CopyError::EmptySource { .. })));
+    assert!(matches!(copy_without_progress(&file, &other).await, Err(CopyError::SameKind)));
     let empty = StoreLocation::sqlite(folder.path().join("none.db"));
-    assert!(matches!(copy_quietly(&empty, &database).await, Err(CopyError::Store(_))));
+    assert!(matches!(copy_without_progress(&empty, &database).await, Err(CopyError::Store(_))));
     assert!(!folder.path().join("none.db").exists());
 
     let gateway = Store::open(&file).unwrap();
-    assert!(matches!(copy_quietly(&file, &database).await, Err(CopyError::FileInUse { .. })));
+    assert!(matches!(copy_without_progress(&file, &database).await, Err(CopyError::FileInUse { .. })));
     gateway.close().await;
     drop(gateway);
-    assert!(copy_quietly(&file, &database).await.unwrap().is_whole());
-    assert!(matches!(copy_quietly(&other, &database).await, Err(CopyError::OtherContents { .. })));
-    assert!(matches!(copy_quietly(&database, &other).await, Err(CopyError::OtherContents { .. })));
+    assert!(copy_without_progress(&file, &database).await.unwrap().is_whole());
+    assert!(matches!(copy_without_progress(&other, &database).await, Err(CopyError::OtherContents { .. })));
+    assert!(matches!(copy_without_progress(&database, &other).await, Err(CopyError::OtherContents { .. })));
     assert!(
-        matches!(copy_quietly(&database, &file).await, Err(CopyError::OtherContents { .. })),
+        matches!(copy_without_progress(&database, &file).await, Err(CopyError::OtherContents { .. })),
         "nor its own source"
     );
 
     let instance = Store::open(&database.clone().with_journal(folder.path().join("j.db"))).unwrap();
     let back = StoreLocation::sqlite(folder.path().join("b.db"));
-    assert!(matches!(copy_quietly(&database, &back).await, Err(CopyError::DatabaseInUse { instances: 1 })));
     assert!(matches!(
-        copy_quietly(&StoreLocation::sqlite(folder.path().join("j.db")), &database).await,
+        copy_without_progress(&database, &back).await,
+        Err(CopyError::DatabaseInUse { instances: 1 })
+    ));
+    assert!(matches!(
+        copy_without_progress(&StoreLocation::sqlite(folder.path().join("j.db")), &database).await,
         Err(CopyError::Store(_))
     ));
     instance.close().await;
     postgres.query(
         "INSERT INTO em_shares SELECT scope, subject, span, unit, 'silent', 9, 3 FROM em_budgets LIMIT 1",
     );
-    let unreported = copy_quietly(&database, &back).await;
+    let unreported = copy_without_progress(&database, &back).await;
     assert_eq!(unreported, Err(CopyError::Unreported { instance: "silent".to_owned() }));
     postgres.query("DELETE FROM em_shares WHERE instance = 'silent'");
-    assert!(copy_quietly(&database, &back).await.unwrap().is_whole());
-    // A file that came from a database has what all instances spent: there it would count twice.
-    assert!(matches!(copy_quietly(&back, &database).await, Err(CopyError::OtherContents { .. })));
+    assert!(copy_without_progress(&database, &back).await.unwrap().is_whole());
+    // A file that came from a database contains the spending of all instances, which would count twice there.
+    assert!(matches!(copy_without_progress(&back, &database).await, Err(CopyError::OtherContents { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_copy_restores_no_revoked_key_or_old_secret() {
+async fn repeating_a_copy_does_not_restore_revoked_keys_or_old_secrets() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), 1).await;
@@ -214,7 +218,7 @@ async fn a_repeated_copy_restores_no_revoked_key_or_old_secret() {
         book.add(NewKey { name: name.to_owned(), ..NewKey::default() }).await.unwrap();
     }
     book.close().await;
-    assert!(copy_quietly(&file, &database).await.unwrap().is_whole());
+    assert!(copy_without_progress(&file, &database).await.unwrap().is_whole());
     let mut shared = KeyBook::open(&database).await.unwrap();
     shared.revoke("leaked").await.unwrap();
     // The second rotation deletes the first secret.
@@ -224,7 +228,7 @@ async fn a_repeated_copy_restores_no_revoked_key_or_old_secret() {
     book.revoke("late").await.unwrap();
     book.close().await;
     let secrets = postgres.query("SELECT sha256 FROM em_key_secrets ORDER BY 1");
-    let again = copy_quietly(&file, &database).await.unwrap();
+    let again = copy_without_progress(&file, &database).await.unwrap();
     assert_eq!(again.differing_keys, ["leaked", "rotated"]);
     assert!(!again.is_whole());
     assert_eq!(postgres.query("SELECT sha256 FROM em_key_secrets ORDER BY 1"), secrets);
@@ -233,7 +237,7 @@ async fn a_repeated_copy_restores_no_revoked_key_or_old_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn row_sizes_match_the_simulation() {
+async fn row_and_log_sizes_match_the_simulation() {
     const CALLS: u64 = 6_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -241,10 +245,10 @@ async fn row_sizes_match_the_simulation() {
     let database = StoreLocation::parse(&postgres.url()).unwrap();
     let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let mut logged = Vec::new();
-    copy_store(&file, &database, |step| logged.push((step.rows, postgres.number(log)))).await.unwrap();
-    // The first pages after a checkpoint are logged completely.
+    copy_store(&file, &database, |step| logged.push((step.rows, postgres.query_number(log)))).await.unwrap();
+    // After a checkpoint, the first change of each page is logged with the complete page.
     let (from, to) = (logged[logged.len() / 2], logged[logged.len() - 1]);
-    let row = postgres.number("SELECT pg_total_relation_size('em_usage')") / CALLS;
+    let row = postgres.query_number("SELECT pg_total_relation_size('em_usage')") / CALLS;
     let log = (to.1 - from.1) / (to.0 - from.0);
     let is_near = |measured: u64, assumed: u64| measured.abs_diff(assumed) * 10 <= assumed * 3;
     assert!(is_near(row, ROW_BYTES), "{row} bytes a row");

@@ -1,4 +1,4 @@
-//! Code outside of the engine does not depend on the database library.
+//! Code outside the engine does not depend on SQLite.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -17,7 +17,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn only_the_engine_names_its_library() {
+fn only_the_engine_uses_sqlite() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     rust_files(&source, &mut files);

@@ -1,4 +1,4 @@
-//! A killed process loses no cut reply (PC-7; `kill -9`, at once, in the middle of its writes).
+//! A process that is killed with `kill -9` in the middle of its writes loses no cut reply (PC-7).
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use endmark_store::{
 
 const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 /// Environment variable with the number of kills. The default is five.
-const KILLS: &str = "ENDMARK_TEST_KILLS";
+const KILLS_VARIABLE: &str = "ENDMARK_TEST_KILLS";
 const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
 
-/// The test starts itself again as the process to be killed.
+/// The test starts its own program as the process that is killed.
 #[test]
 fn a_killed_process_loses_no_cut_and_logs_none_twice() {
     if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {
         write_until_killed(&StoreLocation::sqlite(path));
         return;
     }
-    let kills = env::var(KILLS).map_or(5, |kills| kills.parse().expect("a number of kills"));
+    let kills = env::var(KILLS_VARIABLE).map_or(5, |kills| kills.parse().expect("a number of kills"));
     for lines_before_kill in [1, 2, 17, 100, 400].into_iter().cycle().take(kills) {
         kill_after(lines_before_kill);
     }
@@ -38,7 +38,7 @@ fn kill_after(lines_before_kill: usize) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The commits that the child reported: the requests that it has begun, and whether they were settled.
+    // Requests that the child reported as begun, each with whether it was also reported as settled.
     let mut reported: BTreeMap<String, bool> = BTreeMap::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut note = |line: String| match line.split_once(' ') {
@@ -50,7 +50,7 @@ fn kill_after(lines_before_kill: usize) {
     while noted < lines_before_kill {
         noted += usize::from(note(lines.next().expect("the child goes on until it is killed")));
     }
-    // Another gateway on the same file must not treat its open replies as interrupted.
+    // Another gateway on the same file must not treat the replies in progress as interrupted.
     let beside = Store::open(&location).unwrap();
     let exhausted = LogFilter { final_status: Some(FinalStatus::Exhausted), ..LogFilter::default() };
     assert_eq!(beside.recent(9, &exhausted).unwrap(), []);
@@ -61,9 +61,9 @@ fn kill_after(lines_before_kill: usize) {
     for line in lines {
         note(line);
     }
-    assert!(signs_of_life(folder.path()) > 0, "it had no time to tidy up");
+    assert!(count_owner_files(folder.path()) > 0, "it had no time to tidy up");
     drop(Store::open(&location).unwrap());
-    assert_eq!(signs_of_life(folder.path()), 0);
+    assert_eq!(count_owner_files(folder.path()), 0);
 
     let reader = Reader::open(&location).unwrap();
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
@@ -86,12 +86,12 @@ fn kill_after(lines_before_kill: usize) {
     }
 }
 
-fn signs_of_life(folder: &Path) -> usize {
+fn count_owner_files(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("-owner-")).count()
 }
 
-/// Eight tasks begin cuts and settle two of three. They report a commit only after it happened.
+/// Eight tasks begin cuts and settle two of three. They report each commit after it happened.
 fn write_until_killed(location: &StoreLocation) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let store = Store::open(location).unwrap();
@@ -104,8 +104,8 @@ fn write_until_killed(location: &StoreLocation) {
 }
 
 async fn write_cuts(store: Store, task: u32) {
-    // The first line follows the test runner's own unfinished one.
-    tell("");
+    // Without this line, the first report would be appended to the test runner's unfinished line.
+    report_line("");
     for number in 0..1_000_000 {
         let request_id = format!("{task}-{number}");
         let id = store
@@ -123,7 +123,7 @@ async fn write_cuts(store: Store, task: u32) {
             })
             .await
             .unwrap();
-        tell(&format!("begun {request_id}"));
+        report_line(&format!("begun {request_id}"));
         if number % 3 == 0 {
             continue;
         }
@@ -138,11 +138,11 @@ async fn write_cuts(store: Store, task: u32) {
             pieces: Vec::new(),
         };
         store.recorder(NoSecrets).settle_cut(id, settled).await.unwrap();
-        tell(&format!("settled {request_id}"));
+        report_line(&format!("settled {request_id}"));
     }
 }
 
-fn tell(line: &str) {
+fn report_line(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();
     out.flush().unwrap();

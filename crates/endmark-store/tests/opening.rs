@@ -1,4 +1,4 @@
-//! Opening a store: the modes of its files, several processes at once, and every error.
+//! Opening a store: file permissions, several processes at once, and all errors.
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
@@ -54,7 +54,7 @@ async fn every_file_is_private_to_its_owner() {
 }
 
 #[tokio::test]
-async fn a_second_store_logs_dead_owners_and_keeps_live_ones() {
+async fn a_second_store_logs_cuts_of_dead_owners_and_keeps_those_of_live_owners() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let first = Store::open(&location).unwrap();
@@ -92,7 +92,7 @@ fn many_processes_can_open_a_new_file_at_once() {
     }
 }
 
-/// SQLite does not itself wait for the write lock of a database that is not in WAL mode yet.
+/// SQLite itself does not wait for the write lock of a database that is not in WAL mode yet.
 #[test]
 fn opening_waits_for_another_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn opening_waits_for_another_writer() {
 }
 
 /// Opens the store, expects an error, and checks that its message names the file and a next step.
-fn assert_refused(path: &Path, next_step: &str) -> StoreError {
+fn assert_rejected(path: &Path, next_step: &str) -> StoreError {
     let error = Store::open(&StoreLocation::sqlite(path)).expect_err("must be refused");
     let message = error.to_string();
     assert!(message.contains(&path.display().to_string()), "{message}");
@@ -120,15 +120,15 @@ fn assert_refused(path: &Path, next_step: &str) -> StoreError {
 #[test]
 fn a_missing_folder_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let error = assert_refused(&folder.path().join("nowhere/endmark.db"), "create it");
+    let error = assert_rejected(&folder.path().join("nowhere/endmark.db"), "create it");
     assert!(matches!(error, StoreError::NoFolder { .. }), "{error:?}");
 }
 
 #[test]
 fn a_folder_instead_of_the_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let error = assert_refused(folder.path(), "it is a folder; name another file");
-    assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
+    let error = assert_rejected(folder.path(), "it is a folder; name another file");
+    assert!(matches!(error, StoreError::UnusablePath { .. }), "{error:?}");
 }
 
 #[test]
@@ -136,35 +136,35 @@ fn an_impossible_path_is_reported_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "").unwrap();
-    assert_refused(&file.join("endmark.db"), &format!("`{}` is no folder", file.display()));
-    assert_refused(&file.join("deeper/endmark.db"), &format!("`{}` is no folder", file.display()));
+    assert_rejected(&file.join("endmark.db"), &format!("`{}` is not a folder", file.display()));
+    assert_rejected(&file.join("deeper/endmark.db"), &format!("`{}` is not a folder", file.display()));
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("nowhere/endmark.db"), &link).unwrap();
-    assert_refused(&link, "it is a link to a place that does not exist");
-    // A path that is not a regular file stays unchanged, with its permissions.
+    assert_rejected(&link, "it is a link to a path that does not exist");
+    // A path that is not a regular file stays unchanged, including its permissions.
     let socket = folder.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    assert_refused(&socket, "name another file");
+    assert_rejected(&socket, "name another file");
     let mode =
         |path: &Path| std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
     let before = mode(Path::new("/dev/null"));
-    assert_refused(Path::new("/dev/null"), "what is there is no regular file");
+    assert_rejected(Path::new("/dev/null"), "it is not a regular file");
     assert_eq!(mode(Path::new("/dev/null")), before);
 }
 
-/// A folder in which no file can be created, whatever its permissions.
+/// Uses a folder in which no file can be created, regardless of permissions.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_rejects_files_is_not_called_missing() {
-    let error = assert_refused(Path::new("/proc/endmark.db"), "its folder is there");
-    assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
+    let error = assert_rejected(Path::new("/proc/endmark.db"), "its folder exists");
+    assert!(matches!(error, StoreError::UnusablePath { .. }), "{error:?}");
 }
 
-/// Not even the superuser, under whom tests often run, can write here.
+/// Not even the superuser can write here. Tests often run as the superuser.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_unwritable_folder_is_reported() {
-    let error = assert_refused(Path::new("/sys/kernel/endmark.db"), "check the permissions");
+    let error = assert_rejected(Path::new("/sys/kernel/endmark.db"), "check the permissions");
     assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
 }
 
@@ -174,7 +174,7 @@ fn a_file_that_is_not_a_database_is_reported_and_unchanged() {
     let path = folder.path().join("notes.txt");
     let notes = "not a database\n".repeat(500);
     fs::write(&path, &notes).unwrap();
-    let error = assert_refused(&path, "name another file");
+    let error = assert_rejected(&path, "name another file");
     assert!(matches!(error, StoreError::NotADatabase { .. }), "{error:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), notes);
 }
@@ -185,10 +185,10 @@ fn a_damaged_database_is_reported() {
     let path = folder.path().join("endmark.db");
     drop(Store::open(&StoreLocation::sqlite(&path)).unwrap());
     let mut bytes = fs::read(&path).unwrap();
-    // The first page after the file's header: the schema.
+    // Damage the schema, which follows the file's header.
     bytes[100..4096].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    let error = assert_refused(&path, ".recover");
+    let error = assert_rejected(&path, ".recover");
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Kept outputs stay within their quota: the least recently used output of the owner with the most bytes is removed
+//! Kept outputs stay within their quota. The owner with the most bytes loses its least recently used output
 //! first.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -9,21 +9,21 @@ use rusqlite::Connection;
 
 const MAX_BYTES: u64 = 100_000;
 
-/// Returns text that compression does not shorten.
-fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+/// Returns bytes that compression does not shorten.
+fn incompressible_bytes(bytes: usize, seed: u64) -> Vec<u8> {
     let next = |state: &u64| {
         Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
     };
     std::iter::successors(Some(seed), next).map(|state| (state >> 33).to_le_bytes()[0]).take(bytes).collect()
 }
 
-struct Kept {
+struct KeptOutputs {
     store: Store,
     connection: Connection,
     _folder: tempfile::TempDir,
 }
 
-impl Kept {
+impl KeptOutputs {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::sqlite(folder.path().join("a.db"));
@@ -36,7 +36,7 @@ impl Kept {
         let new =
             NewOutput { handle: handle.clone(), owner: owner.to_owned(), keep_days: 0, max_bytes: MAX_BYTES };
         let mut draft = self.store.begin_output(new).await?;
-        draft.push(&noise(bytes, seed)).await?;
+        draft.push(&incompressible_bytes(bytes, seed)).await?;
         draft.keep("text").await?;
         Ok(handle)
     }
@@ -55,7 +55,7 @@ impl Kept {
         !is_removed
     }
 
-    /// Returns the stored sums of all sizes, and the actual total.
+    /// Returns the two stored sums of sizes, and the actual total.
     fn bytes(&self) -> (i64, i64, i64) {
         let read = |sql: &str| self.connection.query_row(sql, [], |row| row.get(0)).unwrap();
         (
@@ -67,8 +67,8 @@ impl Kept {
 }
 
 #[tokio::test]
-async fn the_largest_owner_loses_its_least_recently_used_output() {
-    let kept = Kept::new();
+async fn the_least_recently_used_output_of_the_largest_owner_is_removed() {
+    let kept = KeptOutputs::new();
     let small = kept.keep("small", 10_000, 1).await.unwrap();
     let (old, read) =
         (kept.keep("large", 40_000, 2).await.unwrap(), kept.keep("large", 40_000, 3).await.unwrap());
@@ -95,21 +95,21 @@ async fn the_largest_owner_loses_its_least_recently_used_output() {
 }
 
 #[tokio::test]
-async fn recently_used_outputs_stay_and_the_new_output_is_not_kept() {
-    let kept = Kept::new();
+async fn recently_used_outputs_stay_and_the_new_output_is_rejected() {
+    let kept = KeptOutputs::new();
     let handles = [kept.keep("a", 45_000, 1).await.unwrap(), kept.keep("a", 45_000, 2).await.unwrap()];
     let before = kept.bytes();
     let refused = kept.keep("b", 30_000, 3).await.unwrap_err();
     assert_eq!(refused, StoreError::NoRoomForOutput { max_bytes: MAX_BYTES });
     assert!(refused.to_string().contains("store_policy.outputs_max_bytes"));
     assert_eq!(kept.bytes(), before, "nothing of it is left");
-    // An output that alone exceeds the quota removes nothing, however old the others are.
+    // An output that alone exceeds the quota causes no removal, even if the other outputs are old.
     for handle in &handles {
         kept.set_last_use(handle, 90);
     }
     assert!(kept.keep("b", 120_000, 4).await.is_err());
     assert!(handles.iter().all(|handle| kept.is_kept(handle, "a")));
-    // Outputs of a session in which a call was made recently are not removed either.
+    // The outputs of a session with a recent call are not removed either.
     let call = CallStarted {
         request_id: "em_1".to_owned(),
         call: 1,
@@ -130,7 +130,7 @@ async fn recently_used_outputs_stay_and_the_new_output_is_not_kept() {
         charges: Vec::new(),
     };
     kept.set_last_use(&handles[0], 200);
-    kept.store.note_output_session(&handles[0], "busy").await.unwrap();
+    kept.store.record_output_session(&handles[0], "busy").await.unwrap();
     kept.store.recorder(NoSecrets).open_call(call).await.settle(CallSettled::default());
     for _ in 0..400 {
         if !kept.store.reader().unwrap().recent_calls(1).unwrap().is_empty() {
@@ -144,14 +144,14 @@ async fn recently_used_outputs_stay_and_the_new_output_is_not_kept() {
 
 #[tokio::test]
 async fn size_sums_stay_correct_after_deletions_and_restarts() {
-    let kept = Kept::new();
+    let kept = KeptOutputs::new();
     for seed in 0..5 {
         kept.keep("a", 15_000, seed).await.unwrap();
     }
     kept.connection
         .execute("UPDATE outputs SET keep_days = 1, last_used = 0 WHERE rowid % 2 = 0", [])
         .unwrap();
-    kept.store.forget_after(1).await.unwrap();
+    kept.store.delete_older_than(1).await.unwrap();
     kept.store.close().await;
     kept.connection.execute_batch(include_str!("../migrations/0001_store.sqlite.sql")).unwrap();
     let (total, of_owners, all) = kept.bytes();

@@ -1,4 +1,4 @@
-//! Kept outputs: complete, for their owner, until they expire.
+//! Kept outputs are complete, belong to their owner, and expire.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::ops::ControlFlow;
@@ -91,7 +91,7 @@ async fn an_unused_output_expires_and_is_deleted() {
     let reader = Reader::open(&location).unwrap();
     assert!(matches!(reader.output(&old, "local"), Err(StoreError::ExpiredOutput { .. })));
     assert!(reader.output(&used, "local").is_ok());
-    assert_eq!(store.forget_after(1).await.unwrap(), 1);
+    assert_eq!(store.delete_older_than(1).await.unwrap(), 1);
     assert!(matches!(reader.output(&old, "local"), Err(StoreError::NoOutput { .. })));
     assert_eq!(reader.output(&used, "local").unwrap().read(0..9).unwrap(), b"used");
     store.close().await;

@@ -1,4 +1,4 @@
-//! Rate limits in the store: they cost no commit per call, leave no rows, and end with their process.
+//! Rate limits in the store need no commit for each call, leave no rows, and end with their process.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_context::budget::{Scope, Unit};
@@ -21,7 +21,8 @@ fn claim(unit: Unit, window: &str, limit: u64, amount: u64) -> Claim {
     }
 }
 
-/// Makes a call of 30 tokens in a minute that admits at most `limit` requests. Returns whether it was admitted.
+/// Makes a call of 30 tokens in a minute that admits at most `limit` requests. Returns whether it was
+/// admitted.
 async fn call(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> bool {
     let Some(charges) = hold(recorder, request_id, window, limit).await else { return false };
     let started = CallStarted {
@@ -63,13 +64,13 @@ async fn hold(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -
     matches!(recorder.hold(hold).await.unwrap(), HoldOutcome::Fits { .. }).then_some(charges)
 }
 
-async fn take_seat(recorder: &Recorder, request_id: &str) -> bool {
+async fn hold_parallel_slot(recorder: &Recorder, request_id: &str) -> bool {
     let claims = vec![claim(Unit::Parallel, "ever", 2, 1)];
     let hold = Hold { request_id: request_id.to_owned(), call: 0, claims, may_close: false };
     matches!(recorder.hold(hold).await.unwrap(), HoldOutcome::Fits { .. })
 }
 
-fn number(location: &StoreLocation, sql: &str) -> i64 {
+fn query_number(location: &StoreLocation, sql: &str) -> i64 {
     let connection = rusqlite::Connection::open(location.path()).unwrap();
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
@@ -91,17 +92,17 @@ async fn minute_leases_are_exact_and_leave_no_rows() {
     }
     assert_eq!(admitted, 400);
     assert!(call(&recorder, "em_next", "2026-11-24T18:44", 400).await);
-    // A call whose end is unknown counts as made.
+    // A call that is never settled counts as made.
     assert!(hold(&recorder, "em_late", "2026-11-24T19:44", 400).await.is_some());
     store.close().await;
     drop(Store::open(&location).unwrap());
     let spent = |unit: &str| {
         let sql = "SELECT sum(spent) FROM budgets WHERE scope = 'rate' AND window = '2026-11-24T19:44'";
-        number(&location, &format!("{sql} AND unit = '{unit}'"))
+        query_number(&location, &format!("{sql} AND unit = '{unit}'"))
     };
     assert_eq!((spent("requests"), spent("tokens")), (1, 80));
     let old = "SELECT count(*) FROM budgets WHERE window < '2026-11-24T19:00'";
-    assert_eq!(number(&location, old), 0, "an hour later nothing is left of a minute");
+    assert_eq!(query_number(&location, old), 0, "an hour later nothing is left of a minute");
     // The list of budgets does not contain rate limits.
     assert_eq!(Store::open(&location).unwrap().reader().unwrap().budgets().unwrap(), []);
 }
@@ -112,14 +113,14 @@ async fn a_slot_is_freed_on_release_and_on_process_exit() {
     let location = StoreLocation::sqlite(folder.path().join("r.db"));
     let store = Store::open(&location).unwrap();
     let recorder = store.recorder(NoSecrets);
-    assert!(take_seat(&recorder, "em_1").await && take_seat(&recorder, "em_2").await);
-    assert!(!take_seat(&recorder, "em_3").await);
+    assert!(hold_parallel_slot(&recorder, "em_1").await && hold_parallel_slot(&recorder, "em_2").await);
+    assert!(!hold_parallel_slot(&recorder, "em_3").await);
     recorder.release("em_1", 0, false).await.unwrap();
-    assert!(take_seat(&recorder, "em_4").await && !take_seat(&recorder, "em_5").await);
+    assert!(hold_parallel_slot(&recorder, "em_4").await && !hold_parallel_slot(&recorder, "em_5").await);
     store.close().await;
     let store = Store::open(&location).unwrap();
     let recorder = store.recorder(NoSecrets);
-    assert!(take_seat(&recorder, "em_6").await && take_seat(&recorder, "em_7").await);
-    assert!(!take_seat(&recorder, "em_8").await);
+    assert!(hold_parallel_slot(&recorder, "em_6").await && hold_parallel_slot(&recorder, "em_7").await);
+    assert!(!hold_parallel_slot(&recorder, "em_8").await);
     store.close().await;
 }

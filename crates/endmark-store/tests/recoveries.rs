@@ -1,7 +1,7 @@
-//! Cut replies from their start to their row, through the public interface (PC-7).
+//! Cut replies from their intent to their row, through the public interface (PC-7).
 
 use endmark_store::{
-    CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Piece, Reader, Store, StoreError,
+    CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Reader, ReplyPiece, Store, StoreError,
     StoreLocation, sha256_hex,
 };
 
@@ -19,8 +19,8 @@ fn cut_started(request_id: &str) -> CutStarted {
     }
 }
 
-fn piece(ordinal: u32, text: Option<&str>) -> Piece {
-    Piece {
+fn piece(ordinal: u32, text: Option<&str>) -> ReplyPiece {
+    ReplyPiece {
         ordinal,
         strategy: if ordinal == 0 { "original" } else { "prefill" }.to_owned(),
         received_bytes: 44,
@@ -37,7 +37,7 @@ fn piece(ordinal: u32, text: Option<&str>) -> Piece {
     }
 }
 
-fn cut_settled(final_status: FinalStatus, pieces: Vec<Piece>) -> CutSettled {
+fn cut_settled(final_status: FinalStatus, pieces: Vec<ReplyPiece>) -> CutSettled {
     CutSettled {
         final_status,
         resume_attempts: 2,
@@ -95,7 +95,7 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
 }
 
 #[tokio::test]
-async fn an_intent_is_settled_once() {
+async fn an_intent_can_be_settled_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
     let id = store.recorder(NoSecrets).begin_cut(cut_started("req_a")).await.unwrap();
@@ -175,7 +175,7 @@ async fn old_recoveries_are_deleted_with_their_pieces() {
     other
         .execute("UPDATE partial_completion_log SET timestamp = datetime('now', '-31 days') WHERE id = 1", [])
         .unwrap();
-    assert_eq!(store.forget_after(30).await.unwrap(), 1);
+    assert_eq!(store.delete_older_than(30).await.unwrap(), 1);
     assert_eq!(store.show("old").unwrap(), None);
     assert!(store.show("new").unwrap().is_some());
     let pieces: i64 = other.query_row("SELECT count(*) FROM recovery_pieces", [], |row| row.get(0)).unwrap();
@@ -201,7 +201,7 @@ async fn rows_from_other_software_are_readable() {
 }
 
 #[tokio::test]
-async fn the_last_learned_capability_is_remembered() {
+async fn the_newest_capability_replaces_the_previous_one() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();

@@ -1,4 +1,4 @@
-//! Files of an open store that are removed or replaced: calls in progress are written into the new files.
+//! If the files of an open store are removed or replaced, calls in progress are written to the new files.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
@@ -74,8 +74,9 @@ fn remove(folder: &Path, named: &str) {
     }
 }
 
-/// Returns the calls that the next start finds after a kill of this process: from its files, without its locks.
-fn after_a_kill(folder: &Path) -> (tempfile::TempDir, Vec<(String, String)>) {
+/// Returns the calls that the next start would find if this process were killed now. Copies the files,
+/// because a copy has no locks.
+fn calls_found_after_a_kill(folder: &Path) -> (tempfile::TempDir, Vec<(String, String)>) {
     let other = tempfile::tempdir().unwrap();
     for path in files(folder, "a.db") {
         fs::copy(&path, other.path().join(path.file_name().unwrap())).unwrap();
@@ -109,9 +110,9 @@ async fn calls_in_progress_are_recorded_in_the_new_database() {
     wait_until("a new store is started", || store.condition().renewals == 1).await;
     assert!(!store.condition().is_sound() && store.condition().failure.is_none());
     open.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
-    recorder.keep_cut(Some(intent), cut("under way"), cut_settled()).await;
-    // A repeated record is not written twice.
-    recorder.keep_cut(Some(intent), cut("under way"), cut_settled()).await;
+    recorder.keep_cut_record(Some(intent), cut("under way"), cut_settled()).await;
+    // Repeating the record writes no second row.
+    recorder.keep_cut_record(Some(intent), cut("under way"), cut_settled()).await;
     let leftover = store.close().await;
     assert_eq!((leftover.rows_lost, leftover.cuts_lost), (0, 0));
     let reader = store.reader().unwrap();
@@ -133,7 +134,7 @@ async fn a_replacement_database_keeps_its_own_data() {
     let recorder = store.recorder(NoSecrets);
     let ours = recorder.begin_cut(cut("ours")).await.unwrap();
     assert_eq!(ours, theirs, "the numbers are the same");
-    // These are in the write-ahead log, which must not be applied to the other database.
+    // These rows are in the write-ahead log, which must not be applied to the other database.
     for number in 0..50 {
         recorder.remember_capability("u", &number.to_string(), "none").await.unwrap();
     }
@@ -141,7 +142,7 @@ async fn a_replacement_database_keeps_its_own_data() {
     fs::rename(folder.path().join("next"), folder.path().join("a.db")).unwrap();
     wait_until("it is noticed", || store.condition().renewals == 1).await;
     assert_eq!(recorder.capability("u", "7").await.unwrap(), None);
-    recorder.keep_cut(Some(ours), cut("ours"), cut_settled()).await;
+    recorder.keep_cut_record(Some(ours), cut("ours"), cut_settled()).await;
     store.close().await;
     let reader = store.reader().unwrap();
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
@@ -158,7 +159,7 @@ async fn a_removed_slate_is_rewritten_with_all_its_calls() {
     remove(folder.path(), "a.db-owner");
     wait_until("it is there again", || !files(folder.path(), "a.db-owner").is_empty()).await;
     let _later = store.recorder(NoSecrets).open_call(call("later")).await;
-    let (_other, mut calls) = after_a_kill(folder.path());
+    let (_other, mut calls) = calls_found_after_a_kill(folder.path());
     calls.sort();
     let interrupted = |id: &str| (id.to_owned(), "interrupted".to_owned());
     assert_eq!(calls, [interrupted("later"), interrupted("under way")]);
@@ -174,6 +175,6 @@ async fn a_removed_journal_loses_no_committed_data() {
     wait_until("it is committed", || store.condition().rows_committed == 1).await;
     remove(folder.path(), "a.db-wal");
     wait_until("a new store is started", || store.condition().renewals == 1).await;
-    let (_other, calls) = after_a_kill(folder.path());
+    let (_other, calls) = calls_found_after_a_kill(folder.path());
     assert_eq!(calls, [("over".to_owned(), "clean".to_owned())]);
 }

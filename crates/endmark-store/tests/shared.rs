@@ -1,4 +1,4 @@
-//! Several instances over one PostgreSQL: budgets are exact, and every row arrives once.
+//! Several instances share one PostgreSQL database: budgets are exact, and every row arrives once.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Hold, HoldOutcome, KeyBook, NewKey, NoSecrets, Purpose, Raised,
+    CallSettled, CallStarted, Claim, Hold, HoldOutcome, KeyBook, NewKey, NoSecrets, Purpose, RaiseOutcome,
     SharedBudgets, Store, StoreError, StoreLocation, Tokens,
 };
-use testkit::{Link, PgBouncer, Postgres, TcpProxy};
+use testkit::{LinkState, PgBouncer, Postgres, TcpProxy};
 
 fn location(postgres: &Postgres, journal: &Path) -> StoreLocation {
     location_at(&postgres.url(), journal)
@@ -21,7 +21,7 @@ fn location_at(url: &str, journal: &Path) -> StoreLocation {
     StoreLocation::parse(url).unwrap().with_journal(journal)
 }
 
-/// Returns the URL of the database at these ports.
+/// Returns the URL of the database with these ports.
 fn url(ports: &[u16]) -> String {
     let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     format!("postgres://postgres@{}/endmark", hosts.join(","))
@@ -93,8 +93,8 @@ const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
 const ROWS: &str = "SELECT count(*) FROM em_usage";
 const BILLED: &str = "SELECT coalesce(sum(prompt_tokens + output_tokens), 0) FROM em_usage";
 
-/// Spends the whole limit from several instances at once, also if the database fails meanwhile. Returns the number of
-/// calls and their total cost.
+/// Spends the whole limit from several instances at once, even while the database fails. Returns the number
+/// of calls and their total cost.
 async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
     let (calls, cost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut running = Vec::new();
@@ -135,10 +135,14 @@ async fn assert_exact(postgres: &Postgres, stores: &[Store], limit: u64, (calls,
     }
     assert!(cost <= limit, "{cost}");
     assert!(cost * 100 >= limit * 99, "{cost}");
-    assert_eq!((postgres.number(ROWS), postgres.number(BILLED)), (calls, cost));
-    assert_eq!((postgres.number(SPENT), postgres.number(COMMITTED)), (cost, cost), "all was returned");
+    assert_eq!((postgres.query_number(ROWS), postgres.query_number(BILLED)), (calls, cost));
+    assert_eq!(
+        (postgres.query_number(SPENT), postgres.query_number(COMMITTED)),
+        (cost, cost),
+        "all was returned"
+    );
     let sessions = "SELECT sum(spent) FROM em_budgets WHERE scope = 'session'";
-    assert_eq!(postgres.number(sessions), cost);
+    assert_eq!(postgres.query_number(sessions), cost);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,8 +155,8 @@ async fn four_instances_never_exceed_one_budget() {
     assert_exact(&postgres, &stores, 40_000, spent).await;
 }
 
-/// Two connections serve four instances, so each transaction may be on another one. The database fails meanwhile, and
-/// the pooler does not.
+/// Two connections serve four instances, so consecutive transactions of an instance may use different
+/// connections. The database fails for a while, but the pooler does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_work_through_a_transaction_pooler() {
     let Some(mut postgres) = Postgres::start() else { return };
@@ -162,14 +166,15 @@ async fn instances_work_through_a_transaction_pooler() {
     let open = |name: &str| Store::open(&location_at(&url, &folder.path().join(name))).unwrap();
     let stores = ["a.db", "b.db", "c.db", "d.db"].map(open);
     let (spent, ()) = tokio::join!(spend_all(&stores, 20_000, 8), async {
-        rows_exceed(&postgres, 50).await;
+        wait_for_more_rows(&postgres, 50).await;
         postgres.stop();
         postgres.restart();
     });
     assert_exact(&postgres, &stores, 20_000, spent).await;
 }
 
-/// A standby takes over. One instance knows both hosts. The address of the other one then leads to the standby.
+/// A standby is promoted. One instance knows both hosts. For the other one, the address of the old host then
+/// leads to the standby.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_promoted_standby_gets_each_row_once() {
     let Some(mut primary) = Postgres::start() else { return };
@@ -182,26 +187,27 @@ async fn a_promoted_standby_gets_each_row_once() {
     };
     let stores = [open(0), open(1)];
     let failing = async {
-        rows_exceed(&primary, 50).await;
+        wait_for_more_rows(&primary, 50).await;
         primary.kill();
-        let (before, begin) = (standby.number(ROWS), Instant::now());
+        let (before, begin) = (standby.query_number(ROWS), Instant::now());
         standby.promote();
-        moving.swap(standby.port());
-        rows_exceed(&standby, before).await;
+        moving.redirect(standby.port());
+        wait_for_more_rows(&standby, before).await;
         println!("rows arrive {:?} after the primary was killed", begin.elapsed());
     };
     let (spent, ()) = tokio::join!(spend_all(&stores, 40_000, 8), failing);
     assert_exact(&standby, &stores, 40_000, spent).await;
 }
 
-/// New calls may use the share that an earlier one waited for. It waits for another one then.
+/// New calls may use up the share that an earlier call waited for. The earlier call then waits for another
+/// share.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_database_refuses_no_call_within_the_budget() {
+async fn no_call_within_the_budget_is_rejected_while_the_database_is_slow() {
     let Some(postgres) = Postgres::start() else { return };
     let link = TcpProxy::start(postgres.port());
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&location_at(&url(&[link.port()]), &folder.path().join("a.db"))).unwrap();
-    link.set(Link::Slow(Duration::from_millis(90)));
+    link.set_link(LinkState::Slow(Duration::from_millis(90)));
     let calls: Vec<_> = (0..120)
         .map(|number| {
             let store = store.clone();
@@ -214,15 +220,15 @@ async fn a_slow_database_refuses_no_call_within_the_budget() {
     for call in calls {
         assert_eq!(call.await.unwrap(), Ok(true));
     }
-    link.set(Link::Up);
+    link.set_link(LinkState::Up);
     store.close().await;
-    assert_eq!((postgres.number(ROWS), postgres.number(SPENT)), (120, 6_000));
+    assert_eq!((postgres.query_number(ROWS), postgres.query_number(SPENT)), (120, 6_000));
 }
 
 /// Waits until the database has more rows than this.
-async fn rows_exceed(postgres: &Postgres, count: u64) {
+async fn wait_for_more_rows(postgres: &Postgres, count: u64) {
     let has_table = "SELECT to_regclass('em_usage') IS NOT NULL";
-    while postgres.query(has_table) != "t" || postgres.number(ROWS) <= count {
+    while postgres.query(has_table) != "t" || postgres.query_number(ROWS) <= count {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -238,8 +244,8 @@ async fn calls_continue_within_their_grants_during_an_outage() {
         calls += 1;
     }
     postgres.stop();
-    // A share for some calls is available. Calls beyond it are not admitted, because another instance may have the
-    // rest.
+    // The instance has a share for some calls. It does not admit calls beyond its share, because another
+    // instance may have the rest of the budget.
     let mut has_failed = false;
     for nth in 0..2_000 {
         match call(&store, &format!("em_gone_{nth}"), "s", 1_000_000, 50, 50).await {
@@ -259,13 +265,13 @@ async fn calls_continue_within_their_grants_during_an_outage() {
     let unknown = store.find_key("sk-em-unknown", STALE_AFTER).await;
     assert!(matches!(unknown, Err(StoreError::Database { .. })), "it may be new: {unknown:?}");
     postgres.restart();
-    postgres.becomes(ROWS, calls).await;
+    postgres.wait_for_number(ROWS, calls).await;
     assert!(call(&store, "em_after", "s", 1_000_000, 50, 50).await.unwrap());
-    postgres.becomes(ROWS, calls + 1).await;
+    postgres.wait_for_number(ROWS, calls + 1).await;
     assert_eq!(store.condition().failure, None);
     store.close().await;
-    assert_eq!(postgres.number(SPENT), postgres.number(BILLED));
-    assert_eq!(postgres.number(COMMITTED), postgres.number(BILLED));
+    assert_eq!(postgres.query_number(SPENT), postgres.query_number(BILLED));
+    assert_eq!(postgres.query_number(COMMITTED), postgres.query_number(BILLED));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -275,7 +281,7 @@ async fn a_raised_budget_applies_to_all_instances() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
     let stores = [open("a.db"), open("b.db")];
-    // The budget of all requests does not matter here.
+    // The budget over all sessions does not matter here.
     let call = async |store: &Store, id: &str, amount| {
         let mut planned = hold(id, "session", LIMIT, amount);
         planned.claims.remove(0);
@@ -286,12 +292,12 @@ async fn a_raised_budget_applies_to_all_instances() {
     let mut budgets = SharedBudgets::open(stores[0].location()).await.unwrap();
     assert_eq!(budgets.sessions("sess", Unit::Tokens).await.unwrap(), ["session"]);
     assert!(budgets.sessions("sess", Unit::NanoUsd).await.unwrap().is_empty());
-    assert_eq!(budgets.raise("sess", Unit::Tokens, 500).await, Ok(Raised::Unknown));
-    assert_eq!(budgets.raise("session", Unit::Tokens, 500).await, Ok(Raised::To(500)));
-    let of_session = budgets.all().await.unwrap();
+    assert_eq!(budgets.raise("sess", Unit::Tokens, 500).await, Ok(RaiseOutcome::NoBudget));
+    assert_eq!(budgets.raise("session", Unit::Tokens, 500).await, Ok(RaiseOutcome::Raised(500)));
+    let of_session = budgets.all_budgets().await.unwrap();
     assert_eq!((of_session[0].extra, of_session[0].held), (500, 900), "{of_session:?}");
     assert!(call(&stores[1], "em_3", 200).await, "1,100 of 1,500");
-    // The other instance may have to return the part of its grant that exceeds its call.
+    // The other instance may first have to return the part of its grant that it does not need.
     let mut tries = 0;
     while !call(&stores[0], &format!("em_4_{tries}"), 400).await {
         tries += 1;
@@ -304,8 +310,8 @@ async fn a_raised_budget_applies_to_all_instances() {
     }
 }
 
-/// Requests a call in a session with a budget of 100 tokens, in addition to a large budget of all requests.
-async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> HoldOutcome {
+/// Holds a call in a budget of 100 tokens of its session, and in a large budget over all sessions.
+async fn hold_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> HoldOutcome {
     let mut wanted_hold = hold(request_id, session, 100, amount);
     wanted_hold.claims[0].limit = 1_000_000;
     store.recorder(NoSecrets).hold(wanted_hold).await.unwrap()
@@ -327,7 +333,7 @@ async fn a_session_has_one_closing_call_across_instances() {
     for number in 0..SESSIONS {
         let session = format!("s{number}");
         let first = format!("em_first_{number}");
-        assert!(matches!(ask_in_session(&stores[0], &first, &session, 90).await, HoldOutcome::Fits { .. }));
+        assert!(matches!(hold_in_session(&stores[0], &first, &session, 90).await, HoldOutcome::Fits { .. }));
         settle(&stores[0], &first, &session, 90).await;
         let (mut closing, mut after) = (0, 0);
         for round in 0_u32.. {
@@ -336,7 +342,7 @@ async fn a_session_has_one_closing_call_across_instances() {
                 let (store, session) = (store.clone(), session.clone());
                 let id = format!("em_{number}_{round}_{index}");
                 wanted_hold.push(tokio::spawn(async move {
-                    let held = ask_in_session(&store, &id, &session, 20).await;
+                    let held = hold_in_session(&store, &id, &session, 20).await;
                     if held == HoldOutcome::Closing {
                         settle(&store, &id, &session, 5).await;
                     }
@@ -357,24 +363,25 @@ async fn a_session_has_one_closing_call_across_instances() {
         }
         assert_eq!(closing, 1, "{session}");
     }
-    // After the closing call, even calls that fit are refused on all instances.
+    // After the closing call, all instances refuse even calls that would fit.
     for store in &stores {
-        let held = ask_in_session(store, "em_small", "s0", 1).await;
+        let held = hold_in_session(store, "em_small", "s0", 1).await;
         assert!(matches!(&held, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed), "{held:?}");
     }
-    let closed = postgres.number("SELECT count(DISTINCT closed_by) FROM em_budgets WHERE closed_by <> ''");
+    let closed =
+        postgres.query_number("SELECT count(DISTINCT closed_by) FROM em_budgets WHERE closed_by <> ''");
     assert_eq!(closed, SESSIONS);
-    // If a closing call does not start, the next one of any instance can be made.
-    assert!(matches!(ask_in_session(&stores[0], "em_first", "again", 90).await, HoldOutcome::Fits { .. }));
+    // If the closing call does not start, any instance can make the next closing call.
+    assert!(matches!(hold_in_session(&stores[0], "em_first", "again", 90).await, HoldOutcome::Fits { .. }));
     settle(&stores[0], "em_first", "again", 90).await;
-    postgres.becomes("SELECT spent FROM em_budgets WHERE subject = 'again'", 90).await;
-    assert_eq!(ask_in_session(&stores[0], "em_unmade", "again", 20).await, HoldOutcome::Closing);
-    assert!(matches!(ask_in_session(&stores[1], "em_other", "again", 20).await, HoldOutcome::Exhausted(_)));
+    postgres.wait_for_number("SELECT spent FROM em_budgets WHERE subject = 'again'", 90).await;
+    assert_eq!(hold_in_session(&stores[0], "em_unmade", "again", 20).await, HoldOutcome::Closing);
+    assert!(matches!(hold_in_session(&stores[1], "em_other", "again", 20).await, HoldOutcome::Exhausted(_)));
     stores[0].recorder(NoSecrets).release("em_unmade", 1, true).await.unwrap();
-    assert_eq!(ask_in_session(&stores[1], "em_made", "again", 20).await, HoldOutcome::Closing);
-    assert!(matches!(ask_in_session(&stores[0], "em_late", "again", 1).await, HoldOutcome::Exhausted(_)));
-    assert_eq!(stores[2].raise_budget("again", Unit::Tokens, 500).await, Ok(Raised::To(500)));
-    assert!(matches!(ask_in_session(&stores[0], "em_raised", "again", 1).await, HoldOutcome::Fits { .. }));
+    assert_eq!(hold_in_session(&stores[1], "em_made", "again", 20).await, HoldOutcome::Closing);
+    assert!(matches!(hold_in_session(&stores[0], "em_late", "again", 1).await, HoldOutcome::Exhausted(_)));
+    assert_eq!(stores[2].raise_budget("again", Unit::Tokens, 500).await, Ok(RaiseOutcome::Raised(500)));
+    assert!(matches!(hold_in_session(&stores[0], "em_raised", "again", 1).await, HoldOutcome::Fits { .. }));
     for store in stores {
         store.close().await;
     }
@@ -397,13 +404,13 @@ async fn a_removed_journal_is_not_recreated_and_admits_nothing() {
         std::fs::remove_file(file.unwrap().path()).unwrap();
     }
     let refused = call(&first, "em_gone", "s0", LIMIT, 500, 500).await;
-    assert!(matches!(refused, Err(StoreError::Gone { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::FilesGone { .. })), "{refused:?}");
     assert!(!journal.join("a.db").exists());
     second.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_released_instance_does_not_spend_grants_of_others() {
+async fn a_forfeited_instance_does_not_spend_the_grants_of_others() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -417,16 +424,17 @@ async fn a_released_instance_does_not_spend_grants_of_others() {
     ));
     let long = recorder.open_call(call_started("em_long", "s")).await;
     assert!(!call(&second, "em_no", "t", LIMIT, 501, 501).await.unwrap(), "it is held");
-    // The shares of a living instance cannot be freed.
+    // The shares of a live instance cannot be freed.
     let id = postgres.query("SELECT instance FROM em_shares WHERE scope = 'all' AND granted > spent");
     let shared = location(&postgres, Path::new("unused.db"));
     assert!(!endmark_store::forfeit_instance(&shared, &id).await.unwrap());
-    // Simulates a long silence.
+    // Wait until the instance counts as silent.
     while !endmark_store::forfeit_instance(&shared, &id).await.unwrap() {
         postgres
             .query(&format!("UPDATE em_instances SET expires = now() - interval '1 hour' WHERE id = '{id}'"));
     }
-    // The hold of the other instance is not spent yet, so only the grant can reject calls of the first.
+    // The other instance only holds its call and has not spent it. Therefore only the grant can reject calls
+    // of the first.
     let other = second.recorder(NoSecrets);
     assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), HoldOutcome::Fits { .. }));
     let since = other.open_call(call_started("em_other", "t")).await;
@@ -438,15 +446,15 @@ async fn a_released_instance_does_not_spend_grants_of_others() {
         ..CallSettled::default()
     };
     long.settle(cost(300));
-    postgres.becomes(SPENT, 300).await;
+    postgres.wait_for_number(SPENT, 300).await;
     assert!(!call(&first, "em_again", "s", LIMIT, 100, 100).await.unwrap(), "it was granted to another one");
     since.settle(cost(900));
-    postgres.becomes(SPENT, 1_200).await;
+    postgres.wait_for_number(SPENT, 1_200).await;
     for store in [&first, &second] {
         assert!(!call(store, "em_more", "s", LIMIT, 1, 1).await.unwrap());
         store.close().await;
     }
-    assert_eq!((postgres.number(ROWS), postgres.number(COMMITTED)), (2, 1_200));
+    assert_eq!((postgres.query_number(ROWS), postgres.query_number(COMMITTED)), (2, 1_200));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -460,13 +468,13 @@ async fn a_journal_belongs_to_one_process_and_one_instance() {
     assert!(call(&first, "em_1", "s", 1_000, 10, 10).await.unwrap());
     copy(&path("a.db"), &path("copy.db"));
     first.close().await;
-    assert_eq!(postgres.number("SELECT count(*) FROM em_instances"), 1);
+    assert_eq!(postgres.query_number("SELECT count(*) FROM em_instances"), 1);
     assert!(matches!(Store::open(&StoreLocation::sqlite(path("a.db"))), Err(StoreError::IsJournal { .. })));
     let own = Store::open(&StoreLocation::sqlite(path("own.db"))).unwrap();
     own.add_key(endmark_store::NewKey { name: "k".to_owned(), ..Default::default() }).await.unwrap();
     own.close().await;
     let own = Store::open(&location(&postgres, &path("own.db")));
-    assert!(matches!(own, Err(StoreError::NotAJournal { .. })));
+    assert!(matches!(own, Err(StoreError::UnusableJournal { .. })));
     let refused = location(&postgres, Path::new("")).to_string().replace("/endmark", "/missing");
     let refused = StoreLocation::parse(&refused).unwrap().with_journal(path("c.db"));
     assert!(matches!(Store::open(&refused), Err(StoreError::Database { .. })), "no such database");
@@ -482,8 +490,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Waits until the database has another token of the only instance.
-async fn token_changes(postgres: &Postgres) {
+/// Waits until the database has a new token of the only instance.
+async fn wait_for_new_token(postgres: &Postgres) {
     let token = || postgres.query("SELECT token FROM em_instances");
     let old = token();
     for _ in 0..400 {
@@ -496,7 +504,7 @@ async fn token_changes(postgres: &Postgres) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copied_journal_is_refused_while_its_instance_lives() {
+async fn a_copied_journal_is_rejected_while_its_instance_is_alive() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -509,38 +517,39 @@ async fn a_copied_journal_is_refused_while_its_instance_lives() {
     };
     let store = open(&original).unwrap();
     assert!(call(&store, "em_1", "s", LIMIT, 100, 100).await.unwrap());
-    postgres.becomes(SPENT, 100).await;
+    postgres.wait_for_number(SPENT, 100).await;
     copy(&original, &early);
     assert!(call(&store, "em_2", "s", LIMIT, 300, 300).await.unwrap());
-    postgres.becomes(SPENT, 400).await;
-    token_changes(&postgres).await;
+    postgres.wait_for_number(SPENT, 400).await;
+    wait_for_new_token(&postgres).await;
     refused(&early);
     assert!(call(&store, "em_3", "s", LIMIT, 50, 50).await.unwrap(), "the original goes on");
-    postgres.becomes(SPENT, 450).await;
-    // As after `kill -9`: the file at one moment, and no process any more. The database counts the instance as alive.
+    postgres.wait_for_number(SPENT, 450).await;
+    // Same state as after `kill -9`: a copy of the file, and no process. The database still counts the
+    // instance as alive.
     copy(&original, &late);
     store.close().await;
     let alive = "UPDATE em_instances SET expires = now() + interval '1 hour'";
     postgres.query(alive);
     let store = open(&original).unwrap();
     store.close().await;
-    // After a proper close, an older copy may continue, and knows the amounts spent since.
+    // After a proper close, an older copy may continue. It learns the amounts that were spent since.
     let store = open(&early).unwrap();
-    postgres.becomes(SPENT, 450).await;
+    postgres.wait_for_number(SPENT, 450).await;
     assert!(!call(&store, "em_4", "s", LIMIT, 600, 600).await.unwrap());
     assert!(call(&store, "em_5", "s", LIMIT, 550, 550).await.unwrap());
     assert!(!call(&store, "em_6", "s", LIMIT, 1, 1).await.unwrap(), "450 and 550");
-    token_changes(&postgres).await;
+    wait_for_new_token(&postgres).await;
     refused(&late);
     store.close().await;
-    assert_eq!((postgres.number(SPENT), postgres.number(COMMITTED)), (1_000, 1_000));
-    assert_eq!((postgres.number(ROWS), postgres.number(BILLED)), (4, 1_000));
+    assert_eq!((postgres.query_number(SPENT), postgres.query_number(COMMITTED)), (1_000, 1_000));
+    assert_eq!((postgres.query_number(ROWS), postgres.query_number(BILLED)), (4, 1_000));
     let rows = store.reader().unwrap().budgets().unwrap();
     assert!(rows.iter().all(|row| (row.spent, row.held) == row.recomputed), "{rows:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_restarts_without_its_last_token_in_the_journal() {
+async fn an_instance_restarts_whether_or_not_its_last_token_was_committed() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
@@ -551,7 +560,7 @@ async fn an_instance_restarts_without_its_last_token_in_the_journal() {
         postgres
             .query(&format!("UPDATE em_instances SET token = '{token}', expires = now() + interval '1 hour'"))
     };
-    // The journal wrote the next token. The database committed it, or did not.
+    // The journal stored the next token. The database either committed it or did not.
     for token in ["next", "last"] {
         journal.execute("UPDATE journal SET token = 'last', pending = 'next'", []).unwrap();
         alive(token);
@@ -562,12 +571,12 @@ async fn an_instance_restarts_without_its_last_token_in_the_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_journal_takes_over_slates_of_a_removed_one() {
+async fn a_new_journal_recovers_the_slates_of_a_removed_one() {
     let Some(postgres) = Postgres::start() else { return };
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
     let open = store.recorder(NoSecrets).open_call(call_started("em_left", "s")).await;
-    // As after `kill -9`, with everything but the journal itself.
+    // Same state as after `kill -9`, but without the journal itself.
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
         let name = file.file_name().into_string().unwrap();
@@ -579,7 +588,7 @@ async fn a_new_journal_takes_over_slates_of_a_removed_one() {
     store.close().await;
     postgres.query("DELETE FROM em_usage");
     let store = Store::open(&location(&postgres, &other.path().join("a.db"))).unwrap();
-    postgres.becomes(ROWS, 1).await;
+    postgres.wait_for_number(ROWS, 1).await;
     store.close().await;
 }
 
@@ -600,7 +609,7 @@ async fn a_permanent_database_error_stops_the_start_with_advice() {
     assert!(refused.contains("GRANT USAGE, CREATE ON SCHEMA public"), "{refused}");
     let missing = start(&format!("postgres://postgres@{at}/missing")).unwrap_err();
     assert!(missing.contains("CREATE DATABASE"), "{missing}");
-    postgres.ask_for_passwords();
+    postgres.require_passwords();
     for password in ["", ":hunter3"] {
         let refused = start(&format!("postgres://em{password}@{at}/endmark")).unwrap_err();
         assert!(refused.contains("`pg_hba.conf`") && refused.contains(&at), "{refused}");
@@ -610,7 +619,7 @@ async fn a_permanent_database_error_stops_the_start_with_advice() {
     assert!(no_tls.contains("offers no TLS"), "{no_tls}");
     let file = start(&format!("postgres://em@{at}/endmark?sslrootcert=/missing.pem"));
     assert!(file.unwrap_err().contains("offers no TLS"), "the server is asked first");
-    // These conditions pass by themselves.
+    // These conditions are temporary.
     postgres.stop();
     let store = start(&format!("postgres://em:hunter2@{at}/endmark")).unwrap();
     let failure = store.condition().failure.unwrap().to_string();
@@ -678,10 +687,10 @@ async fn calls_in_progress_stay_held_after_a_reconnect() {
         tokens: Tokens { prompt: Some(0), output: Some(600), ..Tokens::default() },
         ..CallSettled::default()
     });
-    postgres.becomes(SPENT, 600).await;
+    postgres.wait_for_number(SPENT, 600).await;
     first.close().await;
     second.close().await;
-    assert_eq!(postgres.number(COMMITTED), 600);
+    assert_eq!(postgres.query_number(COMMITTED), 600);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -695,7 +704,7 @@ async fn a_new_instance_knows_the_keys_immediately() {
     assert!(store.find_key(secret.reveal(), STALE_AFTER).await.unwrap().is_some());
     store.close().await;
     postgres.stop();
-    // Without the database a new instance cannot know any key.
+    // Without the database, a new instance does not know any key.
     let store = Store::open(&location(&postgres, &folder.path().join("b.db"))).unwrap();
     assert!(matches!(store.find_key(secret.reveal(), STALE_AFTER).await, Err(StoreError::Database { .. })));
     store.close().await;

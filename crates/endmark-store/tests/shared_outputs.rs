@@ -1,10 +1,10 @@
-//! Instances over one PostgreSQL share kept outputs and summaries.
+//! Instances with one PostgreSQL database share kept outputs and summaries.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
 
 use endmark_store::{
-    CondensedIn, Handle, KeptSummary, NewOutput, Reader, Store, StoreError, StoreLocation, note_read,
+    CondensedSession, Handle, KeptSummary, NewOutput, Reader, Store, StoreError, StoreLocation, record_read,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -35,8 +35,8 @@ impl Instances {
         Connection::open(self.folder.path().join(name)).unwrap()
     }
 
-    /// Waits until a journal has nothing to upload.
-    async fn is_uploaded(&self, name: &str) {
+    /// Waits until a journal has nothing left to upload.
+    async fn wait_until_uploaded(&self, name: &str) {
         let journal = self.journal(name);
         let sql =
             "SELECT (SELECT count(*) FROM journal_outputs) + (SELECT count(*) FROM journal_compactions)";
@@ -51,7 +51,7 @@ impl Instances {
     }
 }
 
-async fn keep_under(store: &Store, handle: &Handle, value: &[u8]) {
+async fn keep_with_handle(store: &Store, handle: &Handle, value: &[u8]) {
     let new = NewOutput { handle: handle.clone(), owner: OWNER.to_owned(), keep_days: 30, max_bytes: 0 };
     let mut draft = store.begin_output(new).await.unwrap();
     draft.push(value).await.unwrap();
@@ -60,7 +60,7 @@ async fn keep_under(store: &Store, handle: &Handle, value: &[u8]) {
 
 async fn keep(store: &Store, value: &[u8]) -> Handle {
     let handle = Handle::random().unwrap();
-    keep_under(store, &handle, value).await;
+    keep_with_handle(store, &handle, value).await;
     handle
 }
 
@@ -69,8 +69,8 @@ async fn read(store: &Store, handle: &Handle, owner: &str) -> Result<Vec<u8>, St
     store.read_output(handle, move |reader| reader.output(&wanted_handle, &owner)?.read(0..u64::MAX)).await
 }
 
-/// Bytes that cannot be compressed.
-fn noise(length: usize) -> Vec<u8> {
+/// Returns bytes that cannot be compressed.
+fn incompressible_bytes(length: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     let next = || {
         state ^= state << 13;
@@ -88,25 +88,25 @@ const PIECES: &str = "SELECT count(*) FROM em_output_pieces";
 async fn an_owner_reads_its_output_through_every_instance() {
     let Some(instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
-    // Several transactions of several pieces.
-    let large = noise(3 << 20);
+    // This output needs several transactions of several pieces.
+    let large = incompressible_bytes(3 << 20);
     let (handle, empty) = (keep(&first, &large).await, keep(&first, b"").await);
-    instances.postgres.becomes(COMPLETE, 2).await;
-    instances.postgres.becomes(PIECES, 12).await;
+    instances.postgres.wait_for_number(COMPLETE, 2).await;
+    instances.postgres.wait_for_number(PIECES, 12).await;
     assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
     assert_eq!(read(&second, &empty, OWNER).await.unwrap(), b"");
     let foreign = read(&second, &handle, "client:b").await;
     assert!(matches!(foreign, Err(StoreError::NoOutput { .. })), "{foreign:?}");
     let unknown = read(&second, &Handle::random().unwrap(), OWNER).await;
     assert!(matches!(unknown, Err(StoreError::NoOutput { .. })), "{unknown:?}");
-    // A command needs no journal.
+    // A command needs no journal of its own.
     let location = instances.location("missing.db");
     let wanted_handle = handle.clone();
     let of_command = tokio::task::spawn_blocking(move || {
         let read = Reader::read_output(&location, &wanted_handle, |reader| {
             reader.client_output(&wanted_handle)?.read(0..u64::MAX)
         });
-        note_read(&location, &wanted_handle).unwrap();
+        record_read(&location, &wanted_handle).unwrap();
         read
     });
     assert_eq!(of_command.await.unwrap().unwrap(), large);
@@ -120,7 +120,7 @@ async fn outputs_written_during_an_outage_arrive_once_later() {
     let Some(mut instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let theirs = keep(&first, b"theirs").await;
-    instances.postgres.becomes(COMPLETE, 1).await;
+    instances.postgres.wait_for_number(COMPLETE, 1).await;
     instances.postgres.stop();
     let own = keep(&second, b"own").await;
     assert_eq!(read(&second, &own, OWNER).await.unwrap(), b"own");
@@ -136,25 +136,25 @@ async fn outputs_written_during_an_outage_arrive_once_later() {
     });
     let of_command = of_command.await.unwrap();
     assert!(matches!(of_command, Err(StoreError::OutputNotHere { .. })), "{of_command:?}");
-    // The process ends before the database is back.
+    // The process ends while the database is still stopped.
     second.close().await;
     instances.postgres.restart();
     let second = instances.open("b.db");
-    instances.postgres.becomes(COMPLETE, 2).await;
-    // It notices the failure at its next attempt.
+    instances.postgres.wait_for_number(COMPLETE, 2).await;
+    // The instance notices that the database is back at its next attempt.
     while first.condition().failure.is_some() {
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
     assert_eq!(read(&first, &own, OWNER).await.unwrap(), b"own");
     assert_eq!(read(&second, &theirs, OWNER).await.unwrap(), b"theirs");
-    // A repeated upload changes nothing.
+    // Repeating the upload changes nothing.
     instances
         .journal("b.db")
         .execute("INSERT INTO journal_outputs (handle) VALUES (?1)", [own.as_str()])
         .unwrap();
     second.close().await;
     let second = instances.open("b.db");
-    instances.is_uploaded("b.db").await;
+    instances.wait_until_uploaded("b.db").await;
     assert_eq!(
         (instances.postgres.query(COMPLETE), instances.postgres.query(PIECES)),
         ("2".into(), "2".into())
@@ -168,35 +168,35 @@ async fn an_upload_restarts_if_the_database_lost_a_part() {
     let Some(mut instances) = Instances::start() else { return };
     let first = instances.open("a.db");
     instances.postgres.stop();
-    let large = noise(1 << 20);
+    let large = incompressible_bytes(1 << 20);
     let handle = keep(&first, &large).await;
     first.close().await;
-    // The first pieces were uploaded, and deleted as an abandoned upload.
+    // Simulate an upload whose first pieces the database has deleted as abandoned.
     instances.journal("a.db").execute("UPDATE journal_outputs SET next_piece = 3", []).unwrap();
     instances.postgres.restart();
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
-    instances.postgres.becomes(COMPLETE, 1).await;
+    instances.postgres.wait_for_number(COMPLETE, 1).await;
     assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
     first.close().await;
     second.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_writes_of_one_handle_stay_whole() {
+async fn concurrent_writes_with_one_handle_do_not_mix() {
     let Some(instances) = Instances::start() else { return };
     let stores = [instances.open("a.db"), instances.open("b.db")];
     let handle = Handle::derive("result", OWNER, "n");
-    let value = noise(700_000);
+    let value = incompressible_bytes(700_000);
     let mut running = Vec::new();
     for nth in 0..8 {
         let (store, handle, value) = (stores[nth % 2].clone(), handle.clone(), value.clone());
-        running.push(tokio::spawn(async move { keep_under(&store, &handle, &value).await }));
+        running.push(tokio::spawn(async move { keep_with_handle(&store, &handle, &value).await }));
     }
     for task in running {
         task.await.unwrap();
     }
     for (store, name) in stores.iter().zip(["a.db", "b.db"]) {
-        instances.is_uploaded(name).await;
+        instances.wait_until_uploaded(name).await;
         assert_eq!(read(store, &handle, OWNER).await.unwrap(), value);
     }
     assert_eq!(
@@ -209,12 +209,12 @@ async fn concurrent_writes_of_one_handle_stay_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn use_on_any_instance_extends_retention() {
+async fn a_read_on_any_instance_extends_retention() {
     let Some(instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let (used, old) = (keep(&first, b"used").await, keep(&first, b"old").await);
-    first.keep_summary(OWNER, 30, summary("one", 4), CondensedIn::default()).await.unwrap();
-    instances.is_uploaded("a.db").await;
+    first.keep_summary(OWNER, 30, summary("one", 4), CondensedSession::default()).await.unwrap();
+    instances.wait_until_uploaded("a.db").await;
     first.close().await;
     let retention = "SELECT count(*) FROM em_outputs
         WHERE expires_at - extract(epoch FROM now()) BETWEEN 30 * 86400 + 1 AND 31 * 86400 + 1";
@@ -222,18 +222,18 @@ async fn use_on_any_instance_extends_retention() {
     let almost = "UPDATE em_outputs SET expires_at = extract(epoch FROM now())::bigint + 600";
     instances.postgres.query(almost);
     second.touch_output(&used).await.unwrap();
-    instances.postgres.becomes(retention, 1).await;
+    instances.postgres.wait_for_number(retention, 1).await;
     let over = format!("UPDATE em_outputs SET expires_at = 1 WHERE handle = '{old}'");
     instances.postgres.query(&over);
     instances.postgres.query("UPDATE em_compactions SET expires_at = 1");
     let expired = read(&second, &old, OWNER).await;
     assert!(matches!(expired, Err(StoreError::ExpiredOutput { .. })), "{expired:?}");
-    assert_eq!(second.summary_elsewhere(OWNER, &digests("one", 4), 0).await.unwrap(), None);
-    // An instance deletes after its start, and then every ten minutes.
+    assert_eq!(second.summary_of_other_instance(OWNER, &digests("one", 4), 0).await.unwrap(), None);
+    // An instance deletes expired outputs after its start, and then regularly.
     let third = instances.open("c.db");
-    instances.postgres.becomes(COMPLETE, 1).await;
-    instances.postgres.becomes(PIECES, 1).await;
-    instances.postgres.becomes("SELECT count(*) FROM em_compactions", 0).await;
+    instances.postgres.wait_for_number(COMPLETE, 1).await;
+    instances.postgres.wait_for_number(PIECES, 1).await;
+    instances.postgres.wait_for_number("SELECT count(*) FROM em_compactions", 0).await;
     assert_eq!(read(&third, &used, OWNER).await.unwrap(), b"used");
     second.close().await;
     third.close().await;
@@ -261,13 +261,14 @@ fn summary(name: &str, turns: u64) -> KeptSummary {
 async fn instances_share_summaries_by_owner_and_conversation() {
     let Some(mut instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
-    let condensed_in = CondensedIn { session: "s".to_owned(), dropped: [("turns".to_owned(), 3)].into() };
+    let condensed_in =
+        CondensedSession { session: "s".to_owned(), dropped: [("turns".to_owned(), 3)].into() };
     for turns in [4, 9] {
         first.keep_summary(OWNER, 30, summary("one", turns), condensed_in.clone()).await.unwrap();
     }
-    instances.is_uploaded("a.db").await;
+    instances.wait_until_uploaded("a.db").await;
     let find = async |owner: &str, conversation: Vec<String>, beyond: u64| {
-        second.summary_elsewhere(owner, &conversation, beyond).await
+        second.summary_of_other_instance(owner, &conversation, beyond).await
     };
     assert_eq!(find("client:b", digests("one", 12), 0).await.unwrap(), None);
     assert_eq!(find(OWNER, digests("other", 12), 0).await.unwrap(), None);
@@ -275,8 +276,8 @@ async fn instances_share_summaries_by_owner_and_conversation() {
     assert_eq!(find(OWNER, digests("one", 12), 9).await.unwrap(), None, "it has this one");
     assert_eq!(find(OWNER, digests("one", 8), 0).await.unwrap(), Some(summary("one", 4)));
     assert_eq!(find(OWNER, digests("one", 12), 4).await.unwrap(), Some(summary("one", 9)));
-    // From now on it has them even without the database.
-    instances.is_uploaded("b.db").await;
+    // From now on the instance has the summary even without the database.
+    instances.wait_until_uploaded("b.db").await;
     instances.postgres.stop();
     let mut own = second.summaries(OWNER, "one 1").await.unwrap();
     own.sort_by_key(|summary| summary.turns);
@@ -295,7 +296,7 @@ async fn outputs_kept_before_a_kill_arrive() {
     let first = instances.open("a.db");
     instances.postgres.stop();
     let handle = keep(&first, b"kept").await;
-    // A copy of the files has the state that a killed process leaves.
+    // A copy of the files has the same state as after a kill.
     let killed = instances.folder.path().join("killed");
     std::fs::create_dir(&killed).unwrap();
     for name in ["a.db", "a.db-wal"] {
@@ -304,7 +305,7 @@ async fn outputs_kept_before_a_kill_arrive() {
     first.close().await;
     instances.postgres.restart();
     let after = instances.open("killed/a.db");
-    instances.postgres.becomes(COMPLETE, 1).await;
+    instances.postgres.wait_for_number(COMPLETE, 1).await;
     assert_eq!(read(&after, &handle, OWNER).await.unwrap(), b"kept");
     after.close().await;
 }
@@ -315,7 +316,7 @@ async fn a_database_that_rejects_outputs_still_serves_budgets() {
     let first = instances.open("a.db");
     instances.postgres.query("ALTER TABLE em_output_pieces RENAME TO elsewhere");
     let handle = keep(&first, b"kept").await;
-    // Every heartbeat reports, and tries again after a pause.
+    // Each heartbeat reports the instance as alive. Failed uploads are retried after a pause.
     let since = "SELECT extract(epoch FROM expires) * 1000 FROM em_instances";
     let before = instances.postgres.query(since);
     for _ in 0..3 {
@@ -325,6 +326,6 @@ async fn a_database_that_rejects_outputs_still_serves_budgets() {
     assert_ne!(instances.postgres.query(since), before, "it goes on to report");
     assert_eq!(read(&first, &handle, OWNER).await.unwrap(), b"kept");
     instances.postgres.query("ALTER TABLE elsewhere RENAME TO em_output_pieces");
-    instances.postgres.becomes(COMPLETE, 1).await;
+    instances.postgres.wait_for_number(COMPLETE, 1).await;
     first.close().await;
 }

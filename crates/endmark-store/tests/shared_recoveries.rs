@@ -1,8 +1,8 @@
-//! Recoveries of instances that share a PostgreSQL database, through a pooler.
+//! Recoveries of instances that share a PostgreSQL database through a pooler.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_store::{
-    CutSettled, CutStarted, FinalStatus, Fleet, LogFilter, LogRow, NoSecrets, SharedReader, Store,
+    CutSettled, CutStarted, FinalStatus, Fleet, LogFilter, NoSecrets, RecoveryRow, SharedReader, Store,
     StoreLocation,
 };
 use testkit::{PgBouncer, Postgres};
@@ -34,7 +34,7 @@ async fn recover(store: &Store, request_id: &str, outcome: &str) {
     recorder.settle_cut(id, settled).await.unwrap();
 }
 
-async fn listed(location: &StoreLocation, filter: LogFilter) -> Vec<LogRow> {
+async fn recent_recoveries(location: &StoreLocation, filter: LogFilter) -> Vec<RecoveryRow> {
     let own = filter.clone();
     let read = async |reader: SharedReader| reader.recent(9, &filter).await;
     let found = Fleet::at(location).read(read, move |reader| reader.recent(9, &own)).await.unwrap();
@@ -45,7 +45,7 @@ async fn listed(location: &StoreLocation, filter: LogFilter) -> Vec<LogRow> {
 const COUNT: &str = "SELECT count(*) FROM em_recoveries";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recovery_is_recorded_once_also_from_an_older_journal_and_is_deleted_when_it_is_old() {
+async fn recoveries_are_recorded_once_and_deleted_when_they_are_old() {
     let Some(postgres) = Postgres::start() else { return };
     let Some(pooler) = PgBouncer::start(&postgres) else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/endmark?sslmode=disable", pooler.port());
@@ -54,20 +54,20 @@ async fn a_recovery_is_recorded_once_also_from_an_older_journal_and_is_deleted_w
     let store = Store::open(&location).unwrap();
     recover(&store, "em_1", "resumed").await;
     recover(&store, "em_2", "exhausted").await;
-    // A closing instance reports what waits.
+    // A closing instance reports the recoveries that wait.
     store.close().await;
-    assert_eq!(postgres.number(COUNT), 2);
+    assert_eq!(postgres.query_number(COUNT), 2);
     let exhausted = LogFilter {
         final_status: Some(FinalStatus::Exhausted),
         model: Some("m".to_owned()),
         ..LogFilter::default()
     };
-    let rows = listed(&location, exhausted).await;
+    let rows = recent_recoveries(&location, exhausted).await;
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].request_id.as_str(), rows[0].slot.as_str()), ("em_2", "choice\u{fffd} 0"));
     assert_eq!((rows[0].turn_number, rows[0].extra_prompt_tokens, &rows[0].other_gateway), (2, 40, &None));
 
-    // A journal of an older version reports what it has, and a repeated report changes nothing.
+    // A journal of an older version reports its recoveries, and repeating the report changes nothing.
     let journal = rusqlite::Connection::open(folder.path().join("a.db")).unwrap();
     journal.execute_batch("DROP TRIGGER recovery_in_journal").unwrap();
     drop(journal);
@@ -75,14 +75,14 @@ async fn a_recovery_is_recorded_once_also_from_an_older_journal_and_is_deleted_w
         "DELETE FROM em_recoveries WHERE request_id = 'em_1'; UPDATE em_recoveries SET reason = 'kept'",
     );
     let store = Store::open(&location).unwrap();
-    postgres.becomes(COUNT, 2).await;
+    postgres.wait_for_number(COUNT, 2).await;
     recover(&store, "em_3", "cut").await;
-    postgres.becomes(COUNT, 3).await;
+    postgres.wait_for_number(COUNT, 3).await;
     assert_eq!(postgres.query("SELECT reason FROM em_recoveries WHERE request_id = 'em_2'"), "kept");
 
     postgres.query("UPDATE em_recoveries SET finished_at = '2026-01-01 00:00:00' WHERE request_id <> 'em_3'");
-    store.forget_after(30).await.unwrap();
-    postgres.becomes(COUNT, 1).await;
+    store.delete_older_than(30).await.unwrap();
+    postgres.wait_for_number(COUNT, 1).await;
     store.close().await;
-    assert_eq!(listed(&location, LogFilter::default()).await[0].request_id, "em_3");
+    assert_eq!(recent_recoveries(&location, LogFilter::default()).await[0].request_id, "em_3");
 }

@@ -1,8 +1,8 @@
-//! Instances with one PostgreSQL show the runs of each other, through a pooler.
+//! Instances that share a PostgreSQL database show each other's runs, through a pooler.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_store::{
-    Fleet, NoSecrets, RunCursor, RunEventRecord, RunRecord, RunTask, Store, StoreLocation, StoredRun,
+    Fleet, NoSecrets, RunCursor, RunEventRecord, RunRecord, RunResumeState, Store, StoreLocation, StoredRun,
 };
 use tempfile::TempDir;
 use testkit::{PgBouncer, Postgres};
@@ -21,7 +21,7 @@ fn run(id: &str, state: &str) -> RunRecord {
         cost_nanodollars: Some(5),
         findings: Some(2),
         name: Some("chapter 1".to_owned()),
-        task: Some(RunTask { prompt_text: "{\"secret\":1}".to_owned(), ..RunTask::default() }),
+        task: Some(RunResumeState { prompt_text: "{\"secret\":1}".to_owned(), ..RunResumeState::default() }),
         ..RunRecord::default()
     }
 }
@@ -35,14 +35,14 @@ fn location(url: &str, folder: &TempDir, name: &str) -> StoreLocation {
     StoreLocation::parse(url).unwrap().with_journal(folder.path().join(name))
 }
 
-async fn seen(location: &StoreLocation) -> Vec<StoredRun> {
+async fn fleet_runs(location: &StoreLocation) -> Vec<StoredRun> {
     let found = Fleet::at(location).runs(None, 10).await.unwrap();
     assert_eq!(found.failure, None);
     found.runs
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_shows_its_last_report_until_it_is_deleted() {
+async fn a_run_is_shown_as_last_reported_until_it_is_deleted() {
     let Some(postgres) = Postgres::start() else { return };
     let Some(pooler) = PgBouncer::start(&postgres) else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/endmark?sslmode=disable", pooler.port());
@@ -53,8 +53,8 @@ async fn a_run_shows_its_last_report_until_it_is_deleted() {
     record(&stores[0], run("run_1", "running")).await;
     record(&stores[1], run("run_2", "running")).await;
     let gateway = Store::open(&here).unwrap();
-    postgres.becomes("SELECT count(*) FROM em_runs WHERE state = 'running'", 2).await;
-    let runs = seen(&here).await;
+    postgres.wait_for_number("SELECT count(*) FROM em_runs WHERE state = 'running'", 2).await;
+    let runs = fleet_runs(&here).await;
     let expected = RunRecord { artifact: "a\u{fffd}b.md".to_owned(), task: None, ..run("run_2", "running") };
     assert_eq!((&runs[0].run, runs[0].is_supervised), (&expected, true));
     assert!(!postgres.query("SELECT * FROM em_runs").contains("secret"), "the request stays on its machine");
@@ -66,20 +66,20 @@ async fn a_run_shows_its_last_report_until_it_is_deleted() {
     assert_eq!(after.iter().map(|run| run.run.id.as_str()).collect::<Vec<_>>(), ["run_1"]);
 
     // A silent run is shown in its last state until its supervisor reports again.
-    let mut silent = seen(&here).await.remove(0);
+    let mut silent = fleet_runs(&here).await.remove(0);
     // The supervisors report every five seconds, perhaps just before the runs are read.
     for _ in 0..10 {
         if !silent.is_supervised {
             break;
         }
         postgres.query("UPDATE em_runs SET reported_at = reported_at - 300");
-        silent = seen(&here).await.remove(0);
+        silent = fleet_runs(&here).await.remove(0);
     }
     assert!(!silent.is_supervised && silent.machine.unwrap().last_known_at.is_some());
     let is_heard =
         "SELECT count(*) FROM em_runs WHERE reported_at > extract(epoch FROM clock_timestamp()) - 60";
-    postgres.becomes(is_heard, 2).await;
-    assert!(seen(&here).await[0].is_supervised);
+    postgres.wait_for_number(is_heard, 2).await;
+    assert!(fleet_runs(&here).await[0].is_supervised);
 
     // A process that reports an older state does not replace a newer one.
     postgres.query("UPDATE em_runs SET revision = revision + 100, findings = 9 WHERE id = 'run_1'");
@@ -87,16 +87,16 @@ async fn a_run_shows_its_last_report_until_it_is_deleted() {
     record(&stores[1], run("run_2", "succeeded")).await;
     for store in &stores {
         store.close().await;
-        assert_eq!(store.unpublished(), None);
+        assert_eq!(store.publication_failure(), None);
     }
     let states = postgres.query("SELECT state, findings FROM em_runs ORDER BY id");
     assert_eq!(states, "running|9\nsucceeded|2");
-    assert_eq!(postgres.number("SELECT count(*) FROM em_run_events"), 4);
+    assert_eq!(postgres.query_number("SELECT count(*) FROM em_run_events"), 4);
 
     postgres.query("UPDATE em_runs SET reported_at = reported_at - 40 * 86400 WHERE id = 'run_2'");
-    gateway.forget_after(30).await.unwrap();
-    postgres.becomes("SELECT count(*) FROM em_runs", 1).await;
+    gateway.delete_older_than(30).await.unwrap();
+    postgres.wait_for_number("SELECT count(*) FROM em_runs", 1).await;
     assert_eq!(postgres.query("SELECT id FROM em_runs"), "run_1");
-    assert_eq!(postgres.number("SELECT count(*) FROM em_run_events"), 2);
+    assert_eq!(postgres.query_number("SELECT count(*) FROM em_run_events"), 2);
     gateway.close().await;
 }

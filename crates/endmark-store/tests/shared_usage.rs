@@ -1,4 +1,4 @@
-//! Rows of calls in PostgreSQL: the tables of an older version are brought up to date, and old rows are deleted.
+//! Rows of calls in PostgreSQL: tables of an older version are updated, and old rows are deleted.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
@@ -21,7 +21,7 @@ fn location(postgres: &Postgres, folder: &Path, journal: &str) -> StoreLocation 
     StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.join(journal))
 }
 
-/// Makes a call of 10 tokens at a time, in these windows of a budget.
+/// Makes a call of 10 tokens that starts at this time and counts in these windows of a budget.
 async fn call(store: &Store, request_id: &str, started_ms: u64, windows: &[&str]) {
     let claim = |window: &&str| Claim {
         scope: Scope::Key,
@@ -68,7 +68,7 @@ async fn calls_in_sums(location: &StoreLocation) -> u64 {
     sums.iter().map(|summed| summed.sums.calls).sum()
 }
 
-async fn until(postgres: &Postgres, sql: &str, expected: &str) {
+async fn wait_for_result(postgres: &Postgres, sql: &str, expected: &str) {
     let begin = Instant::now();
     while postgres.query(sql) != expected {
         assert!(begin.elapsed() < Duration::from_secs(20), "{sql}: {}", postgres.query(sql));
@@ -77,7 +77,7 @@ async fn until(postgres: &Postgres, sql: &str, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn older_tables_get_columns_and_their_calls_are_summed() {
+async fn tables_of_an_older_version_get_new_columns_and_sums() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let location = location(&postgres, folder.path(), "a.db");
@@ -86,7 +86,7 @@ async fn older_tables_get_columns_and_their_calls_are_summed() {
         call(&store, &format!("em_{nth}"), now_ms() - nth * DAY_MS, &["ever"]).await;
     }
     store.close().await;
-    // As the first version left it.
+    // The tables as the first version created them.
     postgres.query(
         "DROP TABLE em_usage_sums; DROP INDEX em_budgets_by_span; DROP INDEX em_usage_billed_apart;
          ALTER TABLE em_usage DROP COLUMN web_searches, DROP COLUMN tier, DROP COLUMN cache_written_1h_tokens,
@@ -100,7 +100,7 @@ async fn older_tables_get_columns_and_their_calls_are_summed() {
     let summed = "SELECT count(*), sum(calls) FROM em_usage_sums";
     assert_eq!(postgres.query(summed), "4|4", "the call of this hour is not summed yet");
     assert_eq!(calls_in_sums(&location).await, 5, "whether they are summed or not");
-    // A late row is summed at once, and an existing row is not summed again.
+    // A late row is added to the sums at once, and an existing row is not counted again.
     let store = Store::open(&location).unwrap();
     call(&store, "em_late", now_ms() - 3 * DAY_MS, &["ever"]).await;
     store.close().await;
@@ -125,26 +125,26 @@ async fn old_rows_and_ended_budgets_are_deleted() {
     call(&store, "em_old", now - 70 * DAY_MS, &windows).await;
     call(&store, "em_new", now, &["ever"]).await;
     let kept_days = "SELECT count(*), count(DISTINCT started_at::date) FROM em_usage";
-    until(&postgres, kept_days, "6|2").await;
-    until(&postgres, "SELECT count(*) FROM em_budgets WHERE committed = spent", "5").await;
-    // Another instance that is silent may still spend a share of an ended budget.
+    wait_for_result(&postgres, kept_days, "6|2").await;
+    wait_for_result(&postgres, "SELECT count(*) FROM em_budgets WHERE committed = spent", "5").await;
+    // A silent instance may still spend its share of an ended budget.
     postgres.query("INSERT INTO em_budgets (scope, subject, span, unit, committed) VALUES ('key', 'open', '2020-01-01', 'tokens', 5)");
-    assert!(store.forget_after(30).await.unwrap() > 0);
-    until(&postgres, kept_days, "1|1").await;
-    until(&postgres, "SELECT count(*) FROM em_budgets WHERE subject = 'k'", "3").await;
+    assert!(store.delete_older_than(30).await.unwrap() > 0);
+    wait_for_result(&postgres, kept_days, "1|1").await;
+    wait_for_result(&postgres, "SELECT count(*) FROM em_budgets WHERE subject = 'k'", "3").await;
     for table in ["em_budgets", "em_shares"] {
         let spans =
             format!("SELECT span FROM {table} WHERE subject = 'k' GROUP BY span ORDER BY length(span)");
         assert_eq!(postgres.query(&spans), format!("ever\n{}\n{today}", &today[..7]), "{table}");
     }
-    assert_eq!(postgres.number("SELECT count(*) FROM em_budgets WHERE subject = 'open'"), 1);
+    assert_eq!(postgres.query_number("SELECT count(*) FROM em_budgets WHERE subject = 'open'"), 1);
     assert_eq!(calls_in_sums(&location).await, 1, "the sums forget them, too");
     store.close().await;
     // An instance that returns does not report deleted rows again.
     let store = Store::open(&location).unwrap();
     call(&store, "em_newer", now, &["ever"]).await;
     store.close().await;
-    assert_eq!(postgres.number("SELECT count(*) FROM em_budgets WHERE subject = 'k'"), 3);
+    assert_eq!(postgres.query_number("SELECT count(*) FROM em_budgets WHERE subject = 'k'"), 3);
     let ever = "SELECT spent FROM em_budgets WHERE subject = 'k' AND span = 'ever'";
-    assert_eq!(postgres.number(ever), 30);
+    assert_eq!(postgres.query_number(ever), 30);
 }

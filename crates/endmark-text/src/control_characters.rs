@@ -1,11 +1,12 @@
-//! Raw control characters in JSON strings: models write them, and strict JSON does not allow them.
+//! Escapes raw control characters in JSON strings: models write them, and strict JSON does not allow
+//! them.
 
 use std::borrow::Cow;
 
 use crate::json::append_escaped;
 
-/// Escapes the raw control characters in the strings of a JSON text, and counts them. Every other byte stays. The
-/// last string may be open.
+/// Escapes the raw control characters in the strings of JSON, and returns their number. All other bytes are
+/// unchanged. The last string may be open.
 ///
 /// ```
 /// use endmark_text::escape_control_characters;

@@ -1,10 +1,10 @@
-//! The formats of texts, and their names in commands, settings and answers.
+//! The formats of texts, and their names in commands, settings and output.
 
 use std::fmt;
 
 use crate::Verdict;
 
-/// The required form of a text, which defines what "whole" means for it (PC-1).
+/// The required form of a text, which defines when the text is whole (PC-1).
 ///
 /// ```
 /// use endmark_text::Format;
@@ -15,17 +15,17 @@ use crate::Verdict;
 pub enum Format {
     /// One strict RFC 8259 value; a byte order mark is allowed.
     Json,
-    /// Several JSON values: JSON Lines, or concatenated.
+    /// Several JSON values: JSON Lines, or concatenated values.
     Jsonl,
-    /// Markdown. Only certain evidence makes it truncated, such as an open fence.
+    /// Markdown. It counts as truncated only if a construct, such as a fence, is certainly open.
     Markdown,
-    /// Tags as in XML, with any text in and around them. Whole if all tags are closed.
+    /// XML-like tags, with any text in and around them. The text is whole if all tags are closed.
     Tags,
-    /// Text without a grammar; only incomplete UTF-8 is a cut.
+    /// Text without a grammar. It is truncated only within a UTF-8 character.
     Text,
-    /// Text that must end in this marker (trailing whitespace aside).
+    /// Text that must end in this marker. Whitespace may follow.
     Marker(String),
-    /// Detected from the text itself. The detection reports the format.
+    /// Detect the format from the text, and report it.
     Auto,
 }
 
@@ -41,7 +41,7 @@ pub enum FormatError {
 }
 
 impl Format {
-    /// Parses a format's name. The format `marker` requires the argument `marker`; other formats ignore it.
+    /// Parses the name of a format. `marker` must be given for the format `marker`; other formats ignore it.
     pub fn parse(name: &str, marker: Option<&str>) -> Result<Self, FormatError> {
         match name {
             "json" => Ok(Self::Json),
@@ -58,7 +58,7 @@ impl Format {
         }
     }
 
-    /// Returns the literal name, as in commands and JSON answers.
+    /// Returns the name that commands and JSON output use.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -76,58 +76,59 @@ impl Format {
         matches!(self, Self::Json | Self::Jsonl | Self::Tags | Self::Marker(_))
     }
 
-    /// Whether the format can be required of a text (PC-8). Markdown has no defined end, but its open constructs must
-    /// be closed. Plain text and the detected format require nothing.
+    /// Whether a client can require the format (PC-8). Markdown is included: it has no defined end, but its
+    /// constructs must be closed. Plain text and `auto` require nothing.
     pub fn can_be_required(&self) -> bool {
         self.has_grammar() || *self == Self::Markdown
     }
 
-    /// Whether a verdict counts as evidence about a text if the format is required (PC-8). A cut always does. A whole
-    /// text does only if nothing can follow: after a JSON document other than a number, after one element that
-    /// encloses all others, and after a marker. In other cases more rows or elements may follow.
+    /// Whether a verdict proves that a text in this required format is whole, cut or malformed (PC-8). A cut
+    /// is always evidence. A whole text is evidence only if nothing can follow: a JSON document other than a
+    /// number, one element that encloses all others, or a marker. In all other cases, more rows or elements
+    /// may follow.
     ///
     /// ```
     /// use endmark_text::{Format, Verdict};
-    /// assert!(Format::Json.testifies(&Verdict::Whole, "[12]"));
-    /// assert!(!Format::Json.testifies(&Verdict::Whole, "12"));
-    /// assert!(!Format::Jsonl.testifies(&Verdict::Whole, "{}\n"));
-    /// assert!(!Format::Markdown.testifies(&Verdict::Whole, "Done."));
+    /// assert!(Format::Json.is_evidence(&Verdict::Whole, "[12]"));
+    /// assert!(!Format::Json.is_evidence(&Verdict::Whole, "12"));
+    /// assert!(!Format::Jsonl.is_evidence(&Verdict::Whole, "{}\n"));
+    /// assert!(!Format::Markdown.is_evidence(&Verdict::Whole, "Done."));
     /// ```
-    pub fn testifies(&self, verdict: &Verdict, text: &str) -> bool {
-        let is_at_its_end = || match self {
-            Self::Json => !is_a_number_alone(text),
+    pub fn is_evidence(&self, verdict: &Verdict, text: &str) -> bool {
+        let nothing_can_follow = || match self {
+            Self::Json => !is_only_a_number(text),
             Self::Tags => is_one_element(text),
             Self::Marker(_) => true,
             Self::Jsonl | Self::Markdown | Self::Text | Self::Auto => false,
         };
-        self.can_be_required() && (!verdict.is_whole() || is_at_its_end())
+        self.can_be_required() && (!verdict.is_whole() || nothing_can_follow())
     }
 }
 
-/// Whether a document is only a number. More digits may follow.
-fn is_a_number_alone(text: &str) -> bool {
-    text.ends_with(|sign: char| sign.is_ascii_digit())
+/// Whether a document consists only of a number, so that more digits may follow.
+fn is_only_a_number(text: &str) -> bool {
+    text.ends_with(|character: char| character.is_ascii_digit())
         && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
 }
 
-/// Whether one element encloses a whole text. It does not count if its tags also occur in comments.
+/// Whether a single element encloses the text. Comments are not parsed: its tags must not occur in them.
 fn is_one_element(text: &str) -> bool {
     let mut text = text.trim();
-    // `<?xml version="1.0"?>`, `<!DOCTYPE html>`
+    // Skip a prolog, such as `<?xml version="1.0"?>` or `<!DOCTYPE html>`.
     while text.starts_with("<?") || text.starts_with("<!") {
         text = text.split_once('>').map_or("", |(_, rest)| rest.trim_start());
     }
     let Some(inner) = text.strip_prefix('<') else { return false };
-    let is_of_name = |sign: char| sign.is_alphanumeric() || "-_.:".contains(sign);
+    let is_of_name = |character: char| character.is_alphanumeric() || "-_.:".contains(character);
     let name = &inner[..inner.find(|sign| !is_of_name(sign)).unwrap_or(inner.len())];
     let mut open = 0_usize;
     for (at, _) in text.match_indices(name) {
-        let behind = &text[at + name.len()..];
-        if name.is_empty() || behind.starts_with(is_of_name) {
+        let after = &text[at + name.len()..];
+        if name.is_empty() || after.starts_with(is_of_name) {
             continue;
         }
-        let ends = behind.find('>');
-        let tag = ends.map_or("", |ends| &behind[..ends]);
+        let ends = after.find('>');
+        let tag = ends.map_or("", |ends| &after[..ends]);
         if text[..at].ends_with("</") {
             open = open.saturating_sub(1);
         } else if text[..at].ends_with('<') && !tag.ends_with('/') {
@@ -136,7 +137,7 @@ fn is_one_element(text: &str) -> bool {
             continue;
         }
         if open == 0 {
-            return ends.is_some_and(|ends| behind[ends + 1..].is_empty());
+            return ends.is_some_and(|ends| after[ends + 1..].is_empty());
         }
     }
     false
@@ -154,7 +155,7 @@ mod tests {
     use crate::Truncation;
 
     #[test]
-    fn an_unknown_format_is_refused_by_its_name() {
+    fn rejects_an_unknown_format_and_names_it() {
         assert_eq!(Format::parse("JSON", None), Err(FormatError::Unknown("JSON".to_owned())));
         assert_eq!(Format::parse("", Some("END")), Err(FormatError::Unknown(String::new())));
     }
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outer_element_is_distinguished_from_several() {
+    fn a_single_outer_element_is_recognised() {
         for whole in [
             "<a>b</a>",
             " <?xml version=\"1.0\"?>\n<a href=\"x\">\n<a>b</a><ab/></a>\n",
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_named_by_the_client_is_required() {
+    fn each_format_decides_which_verdicts_are_evidence() {
         let whole = Verdict::Whole;
         let cut = Verdict::Truncated(Truncation::default());
         for (format, has_grammar, can_be_demanded, testifies_to_whole, testifies_to_cut) in [
@@ -200,8 +201,8 @@ mod tests {
         ] {
             assert_eq!(format.has_grammar(), has_grammar, "{format}");
             assert_eq!(format.can_be_required(), can_be_demanded, "{format}");
-            assert_eq!(format.testifies(&whole, "{}"), testifies_to_whole, "{format}");
-            assert_eq!(format.testifies(&cut, "{"), testifies_to_cut, "{format}");
+            assert_eq!(format.is_evidence(&whole, "{}"), testifies_to_whole, "{format}");
+            assert_eq!(format.is_evidence(&cut, "{"), testifies_to_cut, "{format}");
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Reads JSON in place: values are spans of the bytes, without a tree.
 //!
-//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion. Everything after that
-//! only walks over bytes that are known to be valid. If a key is repeated in an object, the last one counts, as in
-//! most parsers.
+//! [`Value::parse`] strictly checks a whole document once (RFC 8259), without recursion. Later steps rely on
+//! this check. If an object repeats a key, the last value counts, as in most parsers.
 
 mod path;
 mod scan;
@@ -11,16 +10,16 @@ mod string;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub use path::{Step, Steps};
+pub use path::{PathStep, PathSteps};
 pub use scan::{Visit, string_end, visit};
 pub(crate) use string::decode;
 pub use string::{append_escaped, quote};
 
-/// Error of bytes that are not a JSON document.
+/// Error for bytes that are not a JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid JSON at byte {offset}: {reason}")]
 pub struct JsonError {
-    /// Byte offset of the first invalid byte, or the length if the text ends early.
+    /// Byte offset of the first invalid byte. It is the length of the input if the document ends too early.
     pub offset: usize,
     /// Description of the fault, as a lowercase fragment.
     pub reason: &'static str,
@@ -43,17 +42,17 @@ pub enum Kind {
     Null,
 }
 
-/// The decoded characters of a string, and whether all escapes could be decoded.
+/// The decoded characters of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded<'a> {
-    /// The characters. Half a surrogate pair becomes U+FFFD.
+pub struct DecodedString<'a> {
+    /// The characters. A lone surrogate becomes U+FFFD.
     pub text: Cow<'a, str>,
-    /// False if half a surrogate pair was replaced.
+    /// False if a lone surrogate was replaced.
     pub exact: bool,
 }
 
-/// Returns the body without the byte order mark that some servers and proxies put before it. RFC 8259 forbids writers
-/// to add one, and allows readers to ignore it.
+/// Returns the body without a leading byte order mark, which some servers and proxies add. RFC 8259 forbids
+/// adding one, but allows readers to ignore it.
 ///
 /// ```
 /// assert_eq!(endmark_text::json::without_byte_order_mark(b"\xEF\xBB\xBF{}"), b"{}");
@@ -62,7 +61,7 @@ pub fn without_byte_order_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
 }
 
-/// One value in a document that was checked as a whole.
+/// A value in a document that was checked as a whole.
 ///
 /// ```
 /// use endmark_text::json::Value;
@@ -80,7 +79,7 @@ pub struct Value<'a> {
 }
 
 impl PartialEq for Value<'_> {
-    /// Two values mostly belong to one document. Comparing positions avoids reading it again.
+    /// Compares positions first, because the values are usually in the same document.
     fn eq(&self, other: &Self) -> bool {
         (self.start, self.end) == (other.start, other.end)
             && (std::ptr::eq(self.document, other.document) || self.document == other.document)
@@ -94,13 +93,13 @@ fn to_text(bytes: &[u8]) -> Result<&str, JsonError> {
 }
 
 impl<'a> Value<'a> {
-    /// Checks that the bytes are one JSON document, and returns its value. Deep nesting is supported: memory alone
-    /// limits it.
+    /// Checks that the bytes are one JSON document, and returns its value. Only memory limits the nesting
+    /// depth.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
         Self::parse_str(to_text(bytes)?)
     }
 
-    /// As [`parse`](Self::parse), for a body that may begin with a byte order mark. The mark stays part of the
+    /// Parses like [`parse`](Self::parse), but accepts a byte order mark at the start. The mark stays in the
     /// document.
     pub fn parse_body(bytes: &'a [u8]) -> Result<Self, JsonError> {
         let document = to_text(bytes)?;
@@ -111,7 +110,7 @@ impl<'a> Value<'a> {
         Ok(Self { document, start: span.start + mark, end: span.end + mark })
     }
 
-    /// As [`parse`](Self::parse), for text that is known to be UTF-8.
+    /// Parses like [`parse`](Self::parse), for text that is known to be UTF-8.
     pub fn parse_str(text: &'a str) -> Result<Self, JsonError> {
         let span = scan::check(text.as_bytes())?;
         Ok(Self { document: text, start: span.start, end: span.end })
@@ -127,7 +126,7 @@ impl<'a> Value<'a> {
         self.document
     }
 
-    /// Returns the position of the value in the document.
+    /// Returns the byte range of the value in the document.
     pub fn span(self) -> Range<usize> {
         self.start..self.end
     }
@@ -154,12 +153,12 @@ impl<'a> Value<'a> {
         self.kind() == Kind::Null
     }
 
-    /// Returns a boolean, or `None` for another kind.
+    /// Returns a boolean, or `None` for other values.
     pub fn as_bool(self) -> Option<bool> {
         (self.kind() == Kind::Bool).then(|| self.raw() == "true")
     }
 
-    /// Returns a non-negative integer. Returns `None` for other values. `4096.0` and `4e3` are integers.
+    /// Returns a non-negative integer, or `None` for other values. `4096.0` and `4e3` are integers.
     pub fn as_u64(self) -> Option<u64> {
         if self.kind() != Kind::Number {
             return None;
@@ -173,20 +172,20 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the characters of a string, or `None` for another kind.
+    /// Returns the decoded characters of a string, or `None` for other values.
     pub fn text(self) -> Option<Cow<'a, str>> {
         self.decode().map(|decoded| decoded.text)
     }
 
-    /// Returns the characters of a string and whether they are exact, or `None` for another kind.
-    pub fn decode(self) -> Option<Decoded<'a>> {
-        (self.kind() == Kind::String).then(|| string::decode(self.inside()))
+    /// Returns the decoded characters of a string and whether they are exact, or `None` for other values.
+    pub fn decode(self) -> Option<DecodedString<'a>> {
+        (self.kind() == Kind::String).then(|| string::decode(self.string_content()))
     }
 
-    /// As [`decode`](Self::decode), for a piece of a text that is sent in several pieces. `half` is the first half of
-    /// a surrogate pair at the end of the previous piece. Also returns such a half at the end of this piece.
-    pub fn decode_after(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
-        (self.kind() == Kind::String).then(|| string::decode_piece(half, self.inside()))
+    /// Decodes like [`decode`](Self::decode), for one chunk of a text. `half` is a high surrogate that ended
+    /// the previous chunk. Returns a high surrogate at the end of this chunk separately, for the next call.
+    pub fn decode_after(self, half: Option<u32>) -> Option<(DecodedString<'a>, Option<u32>)> {
+        (self.kind() == Kind::String).then(|| string::decode_chunk(half, self.string_content()))
     }
 
     /// Returns the value of the last field with this name, or `None` if this is not an object.
@@ -194,27 +193,27 @@ impl<'a> Value<'a> {
         self.fields().filter(|field| field.has_name(name)).last().map(|field| field.value)
     }
 
-    /// Returns the item at this position, or `None` if this is not an array.
+    /// Returns the item at this index, or `None` if there is no such item or this is not an array.
     pub fn item(self, position: usize) -> Option<Value<'a>> {
         self.items().nth(position)
     }
 
     /// Returns the value at a path such as `choices[0].message["odd key"]`.
     pub fn at(self, path: &str) -> Option<Value<'a>> {
-        Steps::new(path).try_fold(self, |value, step| match step {
-            Step::Field(name) => value.field(name),
-            Step::Item(position) => value.item(position),
-            Step::Invalid => None,
+        PathSteps::new(path).try_fold(self, |value, step| match step {
+            PathStep::Field(name) => value.field(name),
+            PathStep::Item(position) => value.item(position),
+            PathStep::Invalid => None,
         })
     }
 
-    /// Returns the characters of a string field, or `None` if it is missing, empty or of another kind.
-    pub fn word(self, name: &str) -> Option<String> {
+    /// Returns the characters of a string field, or `None` if the field is missing, empty or not a string.
+    pub fn non_empty_text(self, name: &str) -> Option<String> {
         self.field(name).and_then(Value::text).map(Cow::into_owned).filter(|word| !word.is_empty())
     }
 
-    /// Returns a string field, or the digits of a number.
-    pub fn word_or_number(self, name: &str) -> Option<String> {
+    /// Returns a non-empty string field, or the digits of a number.
+    pub fn text_or_number(self, name: &str) -> Option<String> {
         let value = self.field(name)?;
         match value.kind() {
             Kind::String => value.text().map(Cow::into_owned),
@@ -223,7 +222,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether a field has this string as its value.
+    /// Whether a field is this string.
     pub fn has_text(self, name: &str, word: &str) -> bool {
         self.field(name).and_then(Value::text).as_deref() == Some(word)
     }
@@ -232,8 +231,8 @@ impl<'a> Value<'a> {
     pub fn is_blank(self) -> bool {
         match self.kind() {
             Kind::Null => true,
-            Kind::String => self.inside().is_empty(),
-            // Avoids reading the first item to its end.
+            Kind::String => self.string_content().is_empty(),
+            // This does not read the first item.
             Kind::Array => scan::next_start(self.document.as_bytes(), self.start + 1).is_none(),
             Kind::Object | Kind::Number | Kind::Bool => false,
         }
@@ -249,7 +248,7 @@ impl<'a> Value<'a> {
         (self.kind() == kind).then_some(self)
     }
 
-    /// Returns the fields of an object in order, including duplicates. Empty for other kinds.
+    /// Returns the fields of an object in order, including duplicates. Returns no fields for other values.
     pub fn fields(self) -> impl Iterator<Item = Field<'a>> {
         let mut next = (self.kind() == Kind::Object).then_some(self.start + 1);
         std::iter::from_fn(move || {
@@ -261,7 +260,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the items of an array. Empty for other kinds.
+    /// Returns the items of an array. Returns no items for other values.
     pub fn items(self) -> impl Iterator<Item = Value<'a>> {
         let mut next = (self.kind() == Kind::Array).then_some(self.start + 1);
         std::iter::from_fn(move || {
@@ -275,13 +274,13 @@ impl<'a> Value<'a> {
         Self { start, end: scan::value_end(self.document.as_bytes(), start), ..self }
     }
 
-    /// Returns the source between the quotes.
-    fn inside(self) -> &'a str {
+    /// Returns the source between the quotes of a string.
+    fn string_content(self) -> &'a str {
         self.document.get(self.start + 1..self.end.saturating_sub(1)).unwrap_or_default()
     }
 }
 
-/// All fields of an object, found in one pass. Use it to look up several of them.
+/// All fields of an object, found in one pass. It is faster than [`Value::field`] for several lookups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields<'a>(Vec<NamedField<'a>>);
 
@@ -294,13 +293,14 @@ struct NamedField<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the fields of an object. Empty for other kinds.
+    /// Reads the fields of an object. Other values have no fields.
     pub fn new(object: Value<'a>) -> Self {
         let named = |field: Field<'a>| {
-            let name = field.key.inside();
+            let name = field.key.string_content();
             NamedField { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
         };
-        // Enough capacity for most objects. Growing the vector repeatedly would cost more than finding the fields.
+        // This is enough for most objects. Growing the vector repeatedly would cost more than finding the
+        // fields.
         let mut all = Vec::with_capacity(8);
         all.extend(object.fields().map(named));
         Self(all)
@@ -324,20 +324,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// One field of an object.
+/// A field of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name, a string.
+    /// The name of the field, as a JSON string.
     pub key: Value<'a>,
-    /// The value.
+    /// The value of the field.
     pub value: Value<'a>,
 }
 
 impl Field<'_> {
-    /// Whether the field has this name, with or without escapes.
+    /// Whether the field has this name after decoding escapes.
     pub fn has_name(&self, name: &str) -> bool {
-        let inside = self.key.inside();
-        // An escape is longer than the character it encodes.
+        let inside = self.key.string_content();
+        // An escape is longer than the character that it encodes.
         inside == name
             || (inside.len() > name.len() && inside.contains('\\') && string::decode(inside).text == name)
     }

@@ -1,24 +1,24 @@
-//! The open brackets, with one bit per level on the heap. The call stack is not used.
+//! Stores the open brackets with one bit per level on the heap. The call stack is not used.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Open;
 
 /// Maximum number of open brackets. Real JSON never nests this deep: serde's limit is 128.
-pub(crate) const MAX_DEPTH: usize = 1 << 20;
+pub(crate) const MAX_OPEN_BRACKETS: usize = 1 << 20;
 
-/// The fault of a bracket beyond [`MAX_DEPTH`].
-pub(crate) const TOO_DEEP: &str = "more than 1,048,576 brackets are open";
+/// The reason for rejecting a bracket beyond [`MAX_OPEN_BRACKETS`].
+pub(crate) const TOO_MANY_BRACKETS: &str = "more than 1,048,576 brackets are open";
 
 const LEVELS_PER_WORD: usize = u64::BITS as usize;
 
-/// The open brackets of a JSON text. A million levels take 125 kB.
+/// The open brackets of a JSON text. A million levels need 125 kB.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Nesting {
     depth: usize,
     /// The innermost levels. The lowest bit is the innermost level, and 1 means an object.
     innermost: u64,
-    /// Full words of the levels around them, outermost first.
+    /// Full words of the levels around `innermost`, outermost first.
     outer: Vec<u64>,
 }
 
@@ -28,10 +28,10 @@ impl Nesting {
         self.depth
     }
 
-    /// Whether another level can be entered.
+    /// Whether another bracket can be opened.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.depth < MAX_DEPTH
+        self.depth < MAX_OPEN_BRACKETS
     }
 
     #[inline]
@@ -40,15 +40,15 @@ impl Nesting {
     }
 
     #[inline]
-    pub(crate) fn enter(&mut self, object: bool) {
+    pub(crate) fn enter(&mut self, is_object: bool) {
         if self.depth.is_multiple_of(LEVELS_PER_WORD) && self.depth > 0 {
             self.outer.push(self.innermost);
         }
-        self.innermost = self.innermost << 1 | u64::from(object);
+        self.innermost = self.innermost << 1 | u64::from(is_object);
         self.depth += 1;
     }
 
-    /// Leaves the innermost level, which must exist.
+    /// Leaves the innermost level. At least one level must be open.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
@@ -62,7 +62,7 @@ impl Nesting {
 
     /// Whether this state is reachable.
     pub(crate) fn is_consistent(&self) -> bool {
-        self.depth <= MAX_DEPTH && self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
+        self.depth <= MAX_OPEN_BRACKETS && self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
     }
 
     /// Returns the open brackets, outermost first.
@@ -73,7 +73,7 @@ impl Nesting {
     }
 }
 
-/// Returns the levels in a word, outermost first.
+/// Returns the lowest `levels` levels of a word, outermost first.
 fn unpack_levels(word: u64, levels: usize) -> impl DoubleEndedIterator<Item = Open> {
     (0..levels).rev().map(move |level| if word >> level & 1 == 1 { Open::Object } else { Open::Array })
 }

@@ -3,7 +3,7 @@
 use crate::Open;
 use crate::nesting::Nesting;
 
-/// The open constructs at a cut, outermost first. JSON brackets take one bit each.
+/// The open constructs at a cut, outermost first. A JSON bracket needs one bit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenStack {
     brackets: Nesting,
@@ -29,7 +29,7 @@ impl OpenStack {
         self.len() == 0
     }
 
-    /// Returns the innermost construct.
+    /// Returns the innermost construct, or `None` if nothing is open.
     pub fn last(&self) -> Option<Open> {
         self.iter().next_back()
     }

@@ -1,4 +1,4 @@
-//! Detections and closed texts as JSON, in the form in which commands and packages return them.
+//! Detections and closed texts as JSON, in the form that commands and packages return.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,22 @@ use crate::{CompletedText, Detection, Format, Hint, InToken, Verdict};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DetectionReport<'d> {
-    /// `whole`, `truncated` or `malformed`. The command may also return `undecided`.
+    /// `whole`, `truncated` or `malformed`. The command can also return `undecided`.
     pub verdict: &'static str,
-    /// Up to here every token is settled.
+    /// Length of the text in which all tokens are settled: no continuation can change them.
     pub truncation_index: Option<usize>,
     /// The last offset at which all brackets are closed. 0 if there is no such offset.
     pub balanced_index: Option<usize>,
     /// The raw source of the last settled token.
     pub last_valid_token: Option<&'d str>,
-    /// The opening signs of the open elements, outermost first.
+    /// The opening characters of the open constructs, outermost first.
     pub open: Vec<Cow<'static, str>>,
-    /// The kind of token the cut goes through.
+    /// The kind of token that contains the cut.
     pub in_token: Option<&'static str>,
     /// For malformed text: the first invalid byte.
     pub index: Option<usize>,
-    /// For malformed text: whether it is whole or cut after escaping its raw control characters, as with `--lenient`.
+    /// For malformed text: whether it would be whole or cut with `--lenient`, which accepts raw control
+    /// characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repairable: Option<bool>,
     /// The reason, if the text is malformed, undecided or empty.
@@ -36,7 +37,7 @@ pub struct DetectionReport<'d> {
 }
 
 impl<'d> DetectionReport<'d> {
-    /// The report of a detection.
+    /// Creates the report of a detection.
     pub fn new(detection: &'d Detection) -> Self {
         Self {
             hint: detection.hint.map(Hint::name),
@@ -45,7 +46,7 @@ impl<'d> DetectionReport<'d> {
         }
     }
 
-    /// The report of a verdict.
+    /// Creates the report of a verdict, without a hint or a detected format.
     pub fn from_verdict(verdict: &'d Verdict) -> Self {
         let cut = verdict.truncation();
         let (index, reason) = match verdict {
@@ -57,7 +58,7 @@ impl<'d> DetectionReport<'d> {
             truncation_index: cut.map(|cut| cut.truncation_index),
             balanced_index: cut.map(|cut| cut.balanced_index),
             last_valid_token: cut.map(|cut| cut.last_valid_token.as_str()),
-            open: cut.map(|cut| cut.open.iter().map(|open| open.sign()).collect()).unwrap_or_default(),
+            open: cut.map(|cut| cut.open.iter().map(|open| open.opener()).collect()).unwrap_or_default(),
             in_token: cut.and_then(|cut| cut.in_token).map(InToken::name),
             index,
             repairable: None,
@@ -67,20 +68,20 @@ impl<'d> DetectionReport<'d> {
         }
     }
 
-    /// The same with offsets in another unit.
+    /// Converts all offsets to another unit.
     #[must_use]
-    pub fn with_offsets(self, in_unit: impl Fn(usize) -> usize) -> Self {
+    pub fn with_offsets(self, convert: impl Fn(usize) -> usize) -> Self {
         Self {
-            truncation_index: self.truncation_index.map(&in_unit),
-            balanced_index: self.balanced_index.map(&in_unit),
-            index: self.index.map(&in_unit),
+            truncation_index: self.truncation_index.map(&convert),
+            balanced_index: self.balanced_index.map(&convert),
+            index: self.index.map(&convert),
             ..self
         }
     }
 }
 
-/// Maximum total size of the pointers in a [`CompletionReport`], in bytes. If nested brackets exceed it, those
-/// nearest to the root and the innermost one are listed.
+/// Maximum total size of the pointers in a [`CompletionReport`], in bytes. If deep nesting exceeds it, the
+/// report lists the outermost parts and the innermost one.
 const MAX_POINTER_BYTES: usize = 1 << 17;
 
 /// A closed text as JSON.
@@ -91,26 +92,26 @@ pub struct CompletionReport {
     pub text: String,
     /// Index of the value that contains the unfinished parts, from 0.
     pub value: usize,
-    /// The unfinished places, outermost first.
+    /// The unfinished parts, outermost first.
     pub unfinished: Vec<UnfinishedReport>,
-    /// Number of omitted open brackets between the listed ones.
+    /// Number of open brackets that the list omits before its last entry.
     pub unfinished_omitted: usize,
 }
 
-/// An unfinished place of a closed text.
+/// An unfinished part of a closed text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnfinishedReport {
-    /// A JSON Pointer; empty for the root.
+    /// The JSON Pointer of the part. It is empty for the root.
     pub pointer: String,
     /// The kind of the part, such as `string` or `array`.
     pub kind: &'static str,
-    /// Whether it is left out of the closed text.
+    /// Whether the closed text omits the part.
     pub left_out: bool,
 }
 
 impl CompletionReport {
-    /// The report of a closed text.
+    /// Creates the report of a closed text.
     pub fn new(completed: &CompletedText) -> Self {
         let of = |place: crate::UnfinishedPart<'_>| UnfinishedReport {
             pointer: place.pointer.to_owned(),

@@ -1,15 +1,15 @@
-//! Escapes of half a character in JSON.
+//! Replaces the escapes of lone surrogates in JSON.
 
 use std::borrow::Cow;
 
-/// The escape of the replacement character. It is as long as any other `\u` escape.
+/// The escape of the replacement character. It has the length of any other `\u` escape.
 const REPLACEMENT: &[u8] = br"\ufffd";
 
 /// Replaces each escape of a lone surrogate in JSON by `\ufffd`, so that parsers with Unicode strings accept it.
 ///
-/// Half a surrogate pair is grammatical JSON (RFC 8259, section 8.2) but not a character; models and tools that cut
-/// text in UTF-16 write it. The result has the length of the input: every offset stays valid. JSON without lone
-/// surrogates is borrowed. Linear time.
+/// A lone surrogate is valid JSON (RFC 8259, section 8.2), but it is not a character. Models and tools that
+/// cut text in UTF-16 write it. The result has the length of the input, so every offset stays valid. JSON
+/// without lone surrogates is borrowed. Linear time.
 ///
 /// ```
 /// use endmark_text::replace_lone_surrogates;
@@ -19,18 +19,18 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     match replace_lone_surrogate_bytes(json.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(json),
-        // Only ASCII was replaced, by ASCII.
+        // Only ASCII was replaced with ASCII.
         Cow::Owned(replaced) => String::from_utf8(replaced).map_or(Cow::Borrowed(json), Cow::Owned),
     }
 }
 
-/// Does the same for JSON whose bytes may not be UTF-8.
+/// Replaces lone surrogates like [`replace_lone_surrogates`], in JSON that may not be UTF-8.
 pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
     let mut replaced = Cow::Borrowed(json);
     let mut at = 0;
     while let Some(backslash) = memchr::memchr(b'\\', json.get(at..).unwrap_or_default()) {
         at += backslash;
-        let length = match (unit(json, at), unit(json, at + REPLACEMENT.len())) {
+        let length = match (utf16_unit_at(json, at), utf16_unit_at(json, at + REPLACEMENT.len())) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 2 * REPLACEMENT.len(),
             (Some(0xD800..=0xDFFF), _) => {
                 if let Some(escape) = replaced.to_mut().get_mut(at..at + REPLACEMENT.len()) {
@@ -38,7 +38,7 @@ pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
                 }
                 REPLACEMENT.len()
             }
-            // The second byte of another escape must not be mistaken for the beginning of an escape.
+            // The second byte of another escape must not be mistaken for the start of an escape.
             _ => 2,
         };
         at += length;
@@ -46,8 +46,8 @@ pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
     replaced
 }
 
-/// The UTF-16 unit of the `\u` escape at this offset, if there is one.
-fn unit(json: &[u8], at: usize) -> Option<u32> {
+/// Returns the UTF-16 unit of the `\u` escape at `at`, or `None` if there is no such escape.
+fn utf16_unit_at(json: &[u8], at: usize) -> Option<u32> {
     let digits = json.get(at..at + REPLACEMENT.len())?.strip_prefix(br"\u")?;
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
@@ -65,7 +65,7 @@ mod tests {
             (r#""\uD800""#, r#""\ufffd""#),
             (r#""\udc00\ud83d\ude00\ud83d""#, r#""\ufffd\ud83d\ude00\ufffd""#),
             (r#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
-            // An escaped backslash before the letter u, and one before an escape.
+            // The letter u after an escaped backslash, and an escape after an escaped backslash.
             (r#""\\ud83d""#, r#""\\ud83d""#),
             (r#""\\\ud83d""#, r#""\\\ufffd""#),
             (r#""\ud83"#, r#""\ud83"#),

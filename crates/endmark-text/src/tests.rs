@@ -1,4 +1,4 @@
-//! The words and the outcomes that others rely on.
+//! Tests of the names and outcomes that other programs rely on.
 
 mod literal_names;
 mod outcomes;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::{Format, OpenStack};
 
-/// Whether a text is whole, a valid beginning of something longer, or beyond repair (PC-1).
+/// Whether a text is whole, truncated or malformed (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing is missing.
@@ -15,9 +15,9 @@ pub enum Verdict {
     Truncated(Truncation),
     /// No continuation could make the text valid.
     Malformed {
-        /// Byte offset of the first byte that is not permitted there.
+        /// Byte offset of the first invalid byte.
         index: usize,
-        /// The reason as a lower-case fragment.
+        /// The reason, as a lowercase fragment.
         reason: String,
     },
 }
@@ -37,7 +37,7 @@ impl Verdict {
         matches!(self, Self::Whole)
     }
 
-    /// Returns where and how the text is cut. Returns `None` if it is not.
+    /// Returns where and how the text is cut, or `None` if it is not truncated.
     pub fn truncation(&self) -> Option<&Truncation> {
         match self {
             Self::Truncated(truncation) => Some(truncation),
@@ -46,19 +46,19 @@ impl Verdict {
     }
 }
 
-/// Where and how a text is cut (PC-1). Offsets are UTF-8 bytes from the beginning of the text.
+/// Where and how a text is cut (PC-1). Offsets are in UTF-8 bytes from the beginning of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truncation {
-    /// Length of the text in which all tokens are settled, so that no continuation can change them.
+    /// Length of the text in which all tokens are settled: no continuation can change them.
     pub truncation_index: usize,
     /// The last offset at which all brackets are closed. 0 if there is no such offset.
     pub balanced_index: usize,
-    /// The raw source of the last settled token. Within a string it is the settled part from the opening quote, at
-    /// most its last 200 characters. Empty only if the text is empty.
+    /// The source of the last settled token, at most its last 200 characters. For an open string, it is the
+    /// settled part from the opening quote. It is empty only if the text is empty.
     pub last_valid_token: String,
-    /// The open elements, outermost first.
+    /// The open constructs, outermost first.
     pub open: OpenStack,
-    /// The kind of the token at the cut, if the cut is within one.
+    /// The kind of the token that contains the cut. `None` if the cut is between tokens.
     pub in_token: Option<InToken>,
 }
 
@@ -71,24 +71,24 @@ pub enum Open {
     Array,
     /// `"`
     String,
-    /// A code fence of Markdown.
+    /// A Markdown code fence.
     Fence {
         /// A backtick or a tilde.
-        sign: char,
-        /// Number of signs that open it, and that must at least close it.
+        character: char,
+        /// Number of these characters in the opening fence, and minimum number in the closing one.
         length: usize,
     },
-    /// The text of a Markdown link whose destination is open.
+    /// The text of a Markdown link with an open destination.
     Link,
     /// A row of a Markdown table.
     Row,
-    /// A tag of this name.
+    /// A tag with this name.
     Tag(String),
-    /// Markup with its own end sequence.
+    /// Markup with its own end sequence, such as a comment.
     Markup(Markup),
 }
 
-/// Markup with its own end sequence, whatever its content.
+/// Markup that ends only at its own end sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Markup {
     /// `<!--`, up to `-->`
@@ -99,7 +99,8 @@ pub enum Markup {
     Instruction,
     /// `<!` and a letter, up to `>`
     Declaration,
-    /// `<pre`, as an HTML block of Markdown, up to an end tag of this or one of the following
+    /// `<pre` at the start of a Markdown HTML block, up to the end tag of this or one of the following
+    /// elements
     Preformatted,
     /// `<script`
     Script,
@@ -109,29 +110,29 @@ pub enum Markup {
     TextArea,
 }
 
-/// Maximum number of displayed signs of a fence.
-const MAX_SHOWN_FENCE_SIGNS: usize = 100;
+/// Maximum number of characters that are shown of a fence.
+const MAX_SHOWN_FENCE_CHARACTERS: usize = 100;
 
 impl Open {
-    /// The opening sign, as in the answers of `detect`.
-    pub fn sign(&self) -> Cow<'static, str> {
+    /// Returns the opening characters, as in JSON output: for example `{`, or `<p>` for a tag.
+    pub fn opener(&self) -> Cow<'static, str> {
         match self {
             Self::Object => "{".into(),
             Self::Array | Self::Link => "[".into(),
             Self::String => "\"".into(),
-            Self::Fence { sign, length } => {
-                sign.to_string().repeat((*length).min(MAX_SHOWN_FENCE_SIGNS)).into()
+            Self::Fence { character: sign, length } => {
+                sign.to_string().repeat((*length).min(MAX_SHOWN_FENCE_CHARACTERS)).into()
             }
             Self::Row => "|".into(),
             Self::Tag(name) => format!("<{name}>").into(),
-            Self::Markup(markup) => markup.sign().into(),
+            Self::Markup(markup) => markup.opener().into(),
         }
     }
 }
 
 impl Markup {
-    /// The opening sign.
-    pub fn sign(self) -> &'static str {
+    /// Returns the opening characters, for example `<!--`.
+    pub fn opener(self) -> &'static str {
         match self {
             Self::Comment => "<!--",
             Self::CharacterData => "<![CDATA[",
@@ -144,7 +145,7 @@ impl Markup {
         }
     }
 
-    /// Returns the kind of token of a cut in it.
+    /// Returns the kind of token that a cut in this markup is in.
     pub(crate) fn in_token(self) -> InToken {
         match self {
             Self::Comment => InToken::Comment,
@@ -156,7 +157,7 @@ impl Markup {
     }
 }
 
-/// The kind of token a cut goes through.
+/// The kind of the token that contains the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InToken {
     /// Inside a string, between two characters.
@@ -171,13 +172,13 @@ pub enum InToken {
     Utf8,
     /// Inside a code fence of Markdown.
     Code,
-    /// Inside an HTML block of Markdown that is not one of the following.
+    /// Inside a Markdown HTML block of another kind than the following ones.
     Html,
     /// Inside the destination or the title of a Markdown link.
     Link,
     /// Inside a row of a Markdown table.
     Row,
-    /// Inside a tag, outside its attributes' values.
+    /// Inside a tag, but not in the value of an attribute.
     Tag,
     /// Inside the value of an attribute.
     Attribute,
@@ -192,7 +193,7 @@ pub enum InToken {
 }
 
 impl InToken {
-    /// Returns the literal name, as in the answers of `detect`.
+    /// Returns the name that JSON output uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -214,17 +215,17 @@ impl InToken {
     }
 }
 
-/// Something noticed that is no verdict.
+/// An observation that does not change the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// Prose that stops in the middle of a sentence.
+    /// The prose ends in the middle of a sentence.
     MidSentence,
-    /// A JSON string has a raw control character in it, which strict JSON does not allow.
+    /// A JSON string contains a raw control character, which strict JSON does not allow.
     ControlCharacters,
 }
 
 impl Hint {
-    /// Returns the literal name, as in the answers of `detect`.
+    /// Returns the name that JSON output uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::MidSentence => "mid_sentence",
@@ -233,13 +234,13 @@ impl Hint {
     }
 }
 
-/// The complete result of detection: the verdict with additional information.
+/// The complete result of detection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detection {
-    /// Whole, truncated or malformed.
+    /// Whether the text is whole, truncated or malformed.
     pub verdict: Verdict,
     /// An observation that does not change the verdict.
     pub hint: Option<Hint>,
-    /// The format that [`Format::Auto`] detected. `None` for other formats.
+    /// The format that was detected for [`Format::Auto`]. `None` for other formats.
     pub detected: Option<Format>,
 }

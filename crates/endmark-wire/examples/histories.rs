@@ -1,5 +1,5 @@
-//! Prints N realistic agent conversations in each wire format, one per line, after the name of the format: `histories
-//! 100 | …`. They are those of the compaction tests.
+//! Prints N realistic agent conversations in each wire format, one per line, after the name of the format:
+//! `histories 100 | …`. The compaction tests use the same conversations.
 
 #[expect(
     dead_code,

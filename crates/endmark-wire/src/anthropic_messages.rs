@@ -1,8 +1,8 @@
 //! Anthropic Messages, as implemented by Anthropic and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, which consists of content blocks. Its text is that of its text blocks. Its tool calls are
-//! its `tool_use` blocks, counted from 0 and not by block number. Thinking, tools that the server runs itself, and
-//! all other blocks pass unchanged, including signatures.
+//! A reply is one choice, which consists of content blocks. Its text is the text of its text blocks. Its tool
+//! calls are its `tool_use` blocks, numbered from 0 independently of the block numbers. Thinking, tools that
+//! the server runs itself, and all other blocks pass unchanged, including signatures.
 //!
 //! Every request has a limit. In a response without a stream, a tool call's input is an object. For a cut call the
 //! server sends `{}` or an object from the part that it could parse, so such an input is discarded.
@@ -18,22 +18,22 @@ mod stream;
 mod usage;
 mod writer;
 
-use crate::closing::LimitPlace;
+use crate::closing::LimitLocation;
 use crate::deciding::fields;
 use crate::provider::{Provider, RateHeaders};
 use crate::request::Address;
-use crate::wire_format::{Facts, WireFormat};
+use crate::wire_format::{FormatFacts, WireFormat};
 
-/// Anthropic.
+/// Anthropic and its API.
 pub const ANTHROPIC: Provider = Provider {
     name: "anthropic",
     origin: "https://api.anthropic.com",
     base_path: "/v1",
     adds_version: true,
     base_url_variable: "ANTHROPIC_BASE_URL",
-    traced_as: "anthropic",
+    trace_name: "anthropic",
     headers: &["anthropic-version", "anthropic-beta"],
-    keys_begin: &["sk-ant-"],
+    key_prefixes: &["sk-ant-"],
     rate_headers: &RateHeaders {
         requests: [
             "anthropic-ratelimit-requests-limit",
@@ -45,7 +45,7 @@ pub const ANTHROPIC: Provider = Provider {
             "anthropic-ratelimit-tokens-remaining",
             "anthropic-ratelimit-tokens-reset",
         ],
-        reset_is_moment: true,
+        reset_is_timestamp: true,
     },
 };
 
@@ -53,32 +53,32 @@ pub const ANTHROPIC: Provider = Provider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Messages;
 
-static FACTS: Facts = Facts {
+static FACTS: FormatFacts = FormatFacts {
     name: "anthropic_messages",
     title: "Anthropic Messages",
     provider: &ANTHROPIC,
     route: "/v1/messages",
     limit_is_required: true,
-    limit_place: LimitPlace { within: &[], names: &["max_tokens"] },
+    limit_location: LimitLocation { container_names: &[], names: &["max_tokens"] },
     calls_need_tools: true,
-    wants_last_event: true,
+    needs_last_event: true,
     credential: ("x-api-key", ""),
-    deciding: fields::MESSAGES,
-    hint: "Send an object with `model`, `max_tokens` and `messages`.",
+    deciding_fields: fields::MESSAGES,
+    body_hint: "Send an object with `model`, `max_tokens` and `messages`.",
     conversation_field: "messages",
-    order: conversation::ORDER,
+    turn_order: conversation::ORDER,
     result_keywords: &["\"tool_result\""],
     call_keywords: &["\"tool_use\""],
     operation: "chat",
-    reports_usage_unasked: true,
+    always_reports_usage: true,
 };
 
 impl WireFormat for Messages {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static FormatFacts {
         &FACTS
     }
 
-    fn owns(&self, path: &str) -> bool {
+    fn owns_path(&self, path: &str) -> bool {
         path.strip_prefix("/v1/messages").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 

@@ -9,9 +9,9 @@ pub struct Terms {
     /// The limit of output tokens, written into the client's own field or fields. If the client set none, Chat
     /// Completions gets `max_completion_tokens`; every other format has only one field.
     pub limit: u64,
-    /// Whether the response is to be a stream.
+    /// Whether the response should be a stream.
     pub stream: bool,
-    /// Whether a stream is to end with its usage.
+    /// Whether a stream should end with its token counts.
     pub include_usage: bool,
 }
 
@@ -26,7 +26,7 @@ pub enum Partial<'a> {
         call: &'a ToolCall,
         /// The text before the calls.
         content_before: &'a str,
-        /// The calls before it, all of them finished.
+        /// The finished calls before this call.
         calls_before: &'a [ToolCall],
     },
 }
@@ -34,7 +34,7 @@ pub enum Partial<'a> {
 /// How a request asks a server to continue the last message instead of answering it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PrefillVariant {
-    /// A last message of the assistant is enough: llama.cpp, older Claude models.
+    /// The request only ends with a message of the assistant: llama.cpp, older Claude models.
     Plain,
     /// `continue_final_message: true` and `add_generation_prompt: false`: vLLM, SGLang.
     ContinueFinalMessage,
@@ -48,7 +48,7 @@ impl PrefillVariant {
     /// Every variant, the plain one first.
     pub const ALL: [Self; 4] = [Self::Plain, Self::ContinueFinalMessage, Self::PrefixFlag, Self::PartialFlag];
 
-    /// Returns the identifier under which it is remembered.
+    /// Returns the identifier under which the gateway stores what a server supports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -59,21 +59,21 @@ impl PrefillVariant {
     }
 }
 
-/// How a request presents a cut tool call to the server that should continue it.
+/// How a request presents a cut tool call to the server that continues it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolPrefill {
     /// As text that the model wrote itself: `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or
     /// Hermes template continues it and returns the complete call, whose arguments begin with those in the request.
     /// Only for templates that write calls in this form.
     Hermes,
-    /// As `tool_calls` of the last message. llama.cpp drops them and writes the complete call again. This costs as
-    /// much as the call and requires no knowledge of the template. The result counts only if it begins with the
-    /// arguments in the request.
+    /// As `tool_calls` of the last message. llama.cpp drops them and generates the complete call again. This
+    /// costs the tokens of the complete call, but does not depend on the template. The result counts only if
+    /// it begins with the arguments in the request.
     Calls,
 }
 
 impl ToolPrefill {
-    /// Returns the identifier under which it is remembered.
+    /// Returns the identifier under which the gateway stores what a server supports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hermes => "hermes",
@@ -94,23 +94,23 @@ pub enum Ask<'a> {
         /// How to present a cut tool call.
         tool: ToolPrefill,
     },
-    /// A user message after the cut reply asks for the rest (PC-3).
+    /// A user message after the cut reply requests the rest (PC-3).
     Prompt {
         /// The part that was received.
         so_far: Partial<'a>,
         /// The user message.
         prompt: &'a str,
     },
-    /// Repeats the request with other limits, if there is nothing to continue (PC-8 `empty`).
+    /// Repeats the request with other limits, because the reply has no content to continue (PC-8 `empty`).
     Again,
-    /// A request for a corrected document instead of this one (PC-6).
+    /// Requests a corrected document instead of the received one (PC-6).
     Correction {
         /// The part that was received.
         wrong: Partial<'a>,
         /// The user message.
         prompt: &'a str,
     },
-    /// The provider's own means: the token in its response.
+    /// Sends the provider's own continuation token back.
     Native {
         /// The token, as received.
         token: &'a str,
@@ -120,7 +120,7 @@ pub enum Ask<'a> {
 /// A request for the rest of a cut reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContinuationRequest {
-    /// Its body.
+    /// The request body.
     pub body: Vec<u8>,
     /// The number of bytes at the end of the received part that the request does not show.
     ///
@@ -137,8 +137,8 @@ impl From<Vec<u8>> for ContinuationRequest {
 
 /// Returns a cut reply in the form that a Hermes or Qwen template gives it.
 ///
-/// Arguments without text (`{`) are omitted, and so is white space at their end. A model continues badly from half a
-/// token, but finds the token by itself.
+/// Arguments without a quote character, such as `{`, are omitted, and so is white space at their end: models
+/// continue badly from half a token, but generate the omitted token themselves.
 ///
 /// ```
 /// use endmark_wire::ask::{Partial, hermes_prefill};
@@ -166,7 +166,7 @@ fn hermes_call(name: &str, arguments: &str) -> String {
     format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quote(name))
 }
 
-/// Returns a cut reply as plain text, with the calls quoted one after another.
+/// Returns a cut reply as plain text. The calls follow one another as quoted text.
 pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
     let (call, content_before, calls_before) = match partial {
         Partial::Text(text) => return (*text).to_owned(),
@@ -177,7 +177,7 @@ pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        // The arguments come last, so that the text ends where they are cut.
+        // The arguments come last, so that the text ends at the cut.
         let (what, form) = if call.free_text { ("Input", "") } else { ("Arguments", ", as JSON") };
         for part in [what, " of the call to `", &call.name, "`", form, ":\n", &call.arguments] {
             text.push_str(part);

@@ -1,5 +1,5 @@
-//! Builds the last request of a session with an exhausted budget. It is the client's own request without tools, with
-//! a low limit and a last message that asks for a summary (CX-7).
+//! Builds the last request of a session with an exhausted budget: the client's own request without tools,
+//! with a low limit and a last message that asks for a summary (CX-7).
 
 use crate::conversation::{ConversationError, Dialogue};
 use crate::edit::Edits;
@@ -21,29 +21,29 @@ const TOOL_FIELDS: [&str; 7] = [
 const EXTRA_FIELDS: [&str; 5] = ["n", "n_cmpl", "best_of", "n_predict", "thinking"];
 const CANDIDATE_FIELDS: [&str; 2] = ["candidateCount", "candidate_count"];
 
-/// The place where a format limits its replies.
+/// The location of the output limit in a format's requests.
 #[derive(Debug, Clone, Copy)]
-pub struct LimitPlace {
-    /// The object that contains the limit, in its spellings. Empty if the limit is in the request itself.
-    pub within: &'static [&'static str],
-    /// The limit's names. A request without a limit gets the first one.
+pub struct LimitLocation {
+    /// The possible names of the object that contains the limit. Empty if the limit is in the request itself.
+    pub container_names: &'static [&'static str],
+    /// The possible names of the limit. A request without a limit gets the first name.
     pub names: &'static [&'static str],
 }
 
-/// Error of a request that cannot become the last one.
+/// Error of a request that cannot become a session's last request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosingError {
-    /// It has no conversation.
+    /// The request has no conversation.
     #[error(transparent)]
     NoConversation(#[from] ConversationError),
     /// The edited body is not a request.
     #[error("{}", .0.message)]
-    NoRequest(RequestError),
+    InvalidRequest(RequestError),
 }
 
 impl Request {
-    /// Returns the request as the last one of its session: without tools, with at most `limit` tokens of output, and
-    /// with `words` as the user's last message. Everything else stays byte for byte.
+    /// Returns the request as the last one of its session: without tools, with at most `limit` tokens of
+    /// output, and with `instruction` as the last user message. Everything else stays byte for byte.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -59,23 +59,25 @@ impl Request {
     ///
     /// # Errors
     /// [`ClosingError`] if the request has no conversation to which a message could be added.
-    pub fn closing_request(&self, words: &str, limit: u64) -> Result<Self, ClosingError> {
+    pub fn closing_request(&self, instruction: &str, limit: u64) -> Result<Self, ClosingError> {
         let (root, format) = (self.root(), self.format());
         let mut edits = Edits::for_document(root);
         let field = format.facts().conversation_field;
-        let no_list = || ConversationError::NoList { title: format.title(), field };
+        let no_list = || ConversationError::NoConversation { title: format.title(), field };
         let conversation = root.field(field).ok_or_else(no_list)?;
-        let asking = format.user_turn(words);
+        let last_turn = format.user_turn(instruction);
         match conversation.kind() {
-            Kind::Array => edits.push_item(conversation, &asking),
-            Kind::String if format.is_turn_alone(conversation) => {
-                let alone = format!("[{{\"role\":\"user\",\"content\":{}}},{asking}]", conversation.raw());
-                edits.replace(conversation, &alone);
+            Kind::Array => edits.push_item(conversation, &last_turn),
+            Kind::String if format.is_single_turn(conversation) => {
+                let both_turns =
+                    format!("[{{\"role\":\"user\",\"content\":{}}},{last_turn}]", conversation.raw());
+                edits.replace(conversation, &both_turns);
             }
             _ => return Err(no_list().into()),
         }
-        if format.facts().calls_need_tools && self.has_called()? {
-            // A provider that refuses calls of tools that are not offered is asked not to call any.
+        if format.facts().calls_need_tools && self.has_called_tools()? {
+            // This provider refuses a conversation with calls of tools that are not offered. So the tools
+            // stay, and calling them is forbidden.
             edits.set_field(root, "tool_choice", "{\"type\":\"none\"}");
         } else {
             for name in TOOL_FIELDS {
@@ -85,26 +87,26 @@ impl Request {
         for name in EXTRA_FIELDS {
             edits.remove_field(root, name);
         }
-        set_limit(&mut edits, root, format.facts().limit_place, limit);
-        Self::parse(format, &edits.finish(), self.address()).map_err(ClosingError::NoRequest)
+        set_limit(&mut edits, root, format.facts().limit_location, limit);
+        Self::parse(format, &edits.finish(), self.address()).map_err(ClosingError::InvalidRequest)
     }
 
-    /// Returns whether a tool was called in its conversation.
-    fn has_called(&self) -> Result<bool, ConversationError> {
+    /// Returns whether the conversation contains a tool call.
+    fn has_called_tools(&self) -> Result<bool, ConversationError> {
         let dialogue = Dialogue::new(self.format(), self.root())?;
         Ok(dialogue.conversation().turns.iter().any(|turn| turn.calls().next().is_some()))
     }
 }
 
 /// Lowers the limit of the reply, or sets one.
-fn set_limit<'a>(edits: &mut Edits<'a>, root: Value<'a>, place: LimitPlace, limit: u64) {
+fn set_limit<'a>(edits: &mut Edits<'a>, root: Value<'a>, place: LimitLocation, limit: u64) {
     let first = place.names.first().copied().unwrap_or_default();
-    let holder = match place.within {
+    let holder = match place.container_names {
         [] => Some(root),
         names => names.iter().find_map(|name| root.field(name)).filter(|value| value.kind() == Kind::Object),
     };
     let Some(holder) = holder else {
-        let within = place.within.first().copied().unwrap_or_default();
+        let within = place.container_names.first().copied().unwrap_or_default();
         edits.set_field(root, within, &format!("{{\"{first}\":{limit}}}"));
         return;
     };
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_request_has_no_tools_but_a_limit_and_a_last_message() {
+    fn a_closing_request_has_a_limit_an_instruction_and_no_tools() {
         let tool = json!([{"type": "function", "function": {"name": "f"}}]);
         let chat = json!({"model": "m", "n": 3, "tools": tool, "tool_choice": "auto", "max_tokens": 4_000,
             "messages": [{"role": "user", "content": "Hi"}]});
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_conversation_cannot_be_closed() {
+    fn a_request_without_a_conversation_has_no_closing_request() {
         let found = find("/v1/chat/completions", None).unwrap();
         let request = Request::parse(found.format, br#"{"model":"m"}"#, &found.address).unwrap();
         assert!(request.closing_request("Sum up.", 1_024).is_err());

@@ -1,14 +1,14 @@
 //! The conversation in a request's body, and edits of it by turn (CX-3).
 //!
-//! The [`Conversation`] read from a body is data without a format. A [`Dialogue`] adds the position of each of its
-//! parts in the bytes. Every byte that is not edited stays.
+//! The [`Conversation`] read from a body is independent of the format. A [`Dialogue`] adds the position of
+//! each of its parts in the bytes. Bytes that are not edited stay unchanged.
 
 mod apply;
 mod read;
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Changes, Conversation, Edit, EditError};
+use endmark_context::conversation::{Conversation, ConversationChanges, Edit, EditError};
 
 use crate::edit::Edits;
 use crate::json::{JsonError, Kind, Value};
@@ -24,7 +24,7 @@ fn without_cache_markers(json: &str) -> String {
     let Ok(root) = Value::parse_str(json) else { return json.to_owned() };
     let mut edits = Edits::for_document(root);
     let mut open = vec![root];
-    // The parser bounds the nesting. The arguments of a tool call are the model's own, so they stay.
+    // The parser limits the nesting depth. Tool-call arguments are the model's own JSON and stay unchanged.
     while let Some(value) = open.pop() {
         match value.kind() {
             Kind::Array => open.extend(value.items()),
@@ -46,29 +46,29 @@ fn without_cache_markers(json: &str) -> String {
 /// Error of bytes that are not a conversation of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConversationError {
-    /// They are not JSON.
+    /// The bytes are not JSON.
     #[error("the conversation is not JSON: {0}")]
     Json(#[source] JsonError),
     /// The bytes are neither a request with a list of turns nor such a list.
     #[error(
-        "this is no conversation in {title}: a request with `{field}`, or a list of its items, was expected"
+        "this is not a conversation in {title}: a request with `{field}`, or a list of its items, was expected"
     )]
-    NoList {
+    NoConversation {
         /// The format's display name.
         title: &'static str,
-        /// The field in which its requests have their conversation.
+        /// The request field that contains the conversation.
         field: &'static str,
     },
-    /// One of its items is not a turn.
-    #[error("this is no conversation in {title}: item {position} (byte {offset}) {reason}")]
-    NoTurn {
+    /// An item of the list is not a turn.
+    #[error("this is not a conversation in {title}: item {position} (byte {offset}) {reason}")]
+    InvalidItem {
         /// The format's display name.
         title: &'static str,
         /// The position of the item, from 0.
         position: usize,
-        /// Start of the item in bytes.
+        /// The item's first byte in the document.
         offset: usize,
-        /// The reason why the item is invalid.
+        /// Why the item is invalid.
         reason: &'static str,
     },
 }
@@ -91,11 +91,11 @@ pub enum ConversationError {
 pub struct Dialogue<'a> {
     format: &'static dyn WireFormat,
     root: Value<'a>,
-    /// The list of turns, or the text that is the only turn.
+    /// The list of turns, or the string that is the only turn.
     list: Value<'a>,
     items: Vec<Value<'a>>,
     conversation: Conversation<'a>,
-    places: Vec<Vec<(RemovablePart<'a>, EditableText<'a>)>>,
+    part_locations: Vec<Vec<(RemovablePart<'a>, EditableText<'a>)>>,
 }
 
 impl<'a> Dialogue<'a> {
@@ -107,20 +107,20 @@ impl<'a> Dialogue<'a> {
     /// Reads the conversation from a value that was parsed before.
     pub(crate) fn new(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
         let field = format.facts().conversation_field;
-        let no_list = ConversationError::NoList { title: format.title(), field };
+        let no_list = ConversationError::NoConversation { title: format.title(), field };
         let list = match root.kind() {
             Kind::Array => Some(root),
             Kind::Object => root.field(field),
             Kind::String | Kind::Number | Kind::Bool | Kind::Null => None,
         };
-        let list = list.filter(|list| list.kind() == Kind::Array || format.is_turn_alone(*list));
+        let list = list.filter(|list| list.kind() == Kind::Array || format.is_single_turn(*list));
         let list = list.ok_or(no_list)?;
         let is_list = list.kind() == Kind::Array;
         let items: Vec<Value<'a>> = if is_list { list.items().collect() } else { vec![list] };
-        let mut conversation = Conversation { turns: Vec::new(), order: format.facts().order };
+        let mut conversation = Conversation { turns: Vec::new(), order: format.facts().turn_order };
         let mut places = Vec::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
-            let (role, parts) = format.turn(*item).map_err(|reason| ConversationError::NoTurn {
+            let (role, parts) = format.turn(*item).map_err(|reason| ConversationError::InvalidItem {
                 title: format.title(),
                 position,
                 offset: item.span().start,
@@ -130,7 +130,7 @@ impl<'a> Dialogue<'a> {
             conversation.turns.push(turn);
             places.push(spots);
         }
-        Ok(Self { format, root, list, items, conversation, places })
+        Ok(Self { format, root, list, items, conversation, part_locations: places })
     }
 
     /// Returns the turns and their parts.
@@ -149,13 +149,13 @@ impl<'a> Dialogue<'a> {
         self.list.raw()
     }
 
-    /// Returns the items of the list as written. Empty if the conversation is a single text.
+    /// Returns the items of the list as written. Empty if the conversation is a single string.
     pub fn items(&self) -> impl Iterator<Item = &'a str> {
         let is_list = self.list.kind() == Kind::Array;
         self.items.iter().filter(move |_| is_list).map(|item| item.raw())
     }
 
-    /// Returns an item without its markers for a provider's cache, because these move from turn to turn.
+    /// Returns an item without its cache markers, because clients move these from turn to turn.
     ///
     /// ```
     /// use endmark_wire::conversation::Dialogue;
@@ -181,11 +181,11 @@ impl<'a> Dialogue<'a> {
     /// let format = endmark_wire::format::find_by_name("gemini").unwrap();
     /// let body = br#"{"contents":[{"parts":[]},{"parts":[]},{"parts":[{"text":"c"}]}],"x":1.0}"#;
     /// let dialogue = Dialogue::read(format, body)?;
-    /// let shorter = dialogue.with_beginning(2, &[r#"{"parts":[{"text":"both"}]}"#]);
+    /// let shorter = dialogue.with_replaced_beginning(2, &[r#"{"parts":[{"text":"both"}]}"#]);
     /// assert_eq!(shorter, br#"{"contents":[{"parts":[{"text":"both"}]},{"parts":[{"text":"c"}]}],"x":1.0}"#);
     /// # Ok::<(), endmark_wire::conversation::ConversationError>(())
     /// ```
-    pub fn with_beginning(&self, turns: usize, items: &[impl AsRef<str>]) -> Vec<u8> {
+    pub fn with_replaced_beginning(&self, turns: usize, items: &[impl AsRef<str>]) -> Vec<u8> {
         let mut edits = Edits::for_document(self.root);
         if self.list.kind() == Kind::Array {
             let turns = turns.min(self.items.len());
@@ -201,7 +201,7 @@ impl<'a> Dialogue<'a> {
 
     /// Returns the document with these edits.
     pub fn edit(&self, edits: &[Edit]) -> Result<Vec<u8>, EditError> {
-        let changes = Changes::new(&self.conversation, edits)?;
+        let changes = ConversationChanges::new(&self.conversation, edits)?;
         apply::apply_changes(self, &changes)
     }
 }

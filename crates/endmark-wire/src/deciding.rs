@@ -1,5 +1,5 @@
-//! The fields of a request that decide which model answers and how much it may produce. Checks that all servers read
-//! them in the same way.
+//! The fields of a request that decide which model answers and how much it may produce. Checks that all servers
+//! read them in the same way.
 //!
 //! A JSON object may contain a field twice. Some servers use the first one, most use the last one, and Go's
 //! `encoding/json` reads `Model` as `model`. If a limit depends on such a field, a request that servers can read in
@@ -15,28 +15,28 @@ use crate::request::Request;
 /// A deciding field, in each of its spellings.
 #[derive(Debug, Clone, Copy)]
 pub struct DecidingField {
-    /// The names of the field. A request may contain one of them once.
+    /// The possible names of the field. A request may contain at most one of them, once.
     pub names: &'static [&'static str],
-    /// What it decides.
-    pub role: Role,
+    /// What the field decides.
+    pub role: FieldRole,
 }
 
 /// What a field decides.
 #[derive(Debug, Clone, Copy)]
-pub enum Role {
+pub enum FieldRole {
     /// Which model answers.
     Model,
-    /// The other models that may answer instead.
+    /// Which other models may answer instead.
     FurtherModels,
-    /// The maximum tokens of the reply. The largest of several limits counts.
+    /// The maximum number of tokens in the reply. If there are several limits, the largest counts.
     Limit,
     /// The number of generated replies.
     Choices,
     /// The prompts. Each item of a list of texts or token lists gets its own reply.
     Prompts,
-    /// Whether an option is on: `true` or `false`.
+    /// An option that is `true` or `false`.
     Switch,
-    /// Whether the reply is generated after the response to the request, so that its usage never arrives.
+    /// Whether the reply is generated after the response. Its token counts then never arrive.
     Background,
     /// Something else that changes the price.
     Other,
@@ -46,33 +46,33 @@ pub enum Role {
     Items(&'static [DecidingField]),
 }
 
-/// Shortens the tables.
-pub(crate) const fn field(names: &'static [&'static str], role: Role) -> DecidingField {
+/// Creates a deciding field.
+pub(crate) const fn field(names: &'static [&'static str], role: FieldRole) -> DecidingField {
     DecidingField { names, role }
 }
 
-/// The limits that apply to a request.
+/// The restrictions that apply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Whether only some models may answer.
+pub struct Restrictions {
+    /// Whether only certain models may answer.
     pub models: bool,
     /// Whether a budget limits its cost.
     pub budget: bool,
 }
 
-/// The reason why a limit cannot be applied to a request. Each message says what to send instead.
+/// Why a restriction cannot be enforced for a request. Each message states what to send instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Undecided {
-    /// A field occurs twice, by the same name or in two spellings.
+pub enum UnreliableField {
+    /// A field occurs twice, with the same name or with two of its names.
     #[error("the request has `{0}` more than once, and servers differ in which one they read: send it once")]
-    Twice(String),
-    /// A field has a name that some servers take for another.
+    Duplicate(String),
+    /// A field has a name that some servers treat as the name of another field.
     #[error("some servers read `{0}` as `{1}`: send `{1}`")]
-    Spelling(String, &'static str),
+    AmbiguousName(String, &'static str),
     /// A number is not a whole number.
     #[error("`{0}` is limited here and has to be a whole number that is not negative, or be left out")]
     NotANumber(&'static str),
-    /// A switch is neither true nor false.
+    /// A switch is neither `true` nor `false`.
     #[error("`{0}` has to be true or false, or be left out")]
     NotABool(&'static str),
     /// The reply would be generated in the background.
@@ -81,58 +81,67 @@ pub enum Undecided {
          counted; send the request without it, as a stream if it takes long"
     )]
     Background,
-    /// A list of requests is not a list.
+    /// The list of requests is not a list.
     #[error("`{0}` has to be a list")]
     NotAList(&'static str),
-    /// It names further models.
-    #[error("`{0}` names further models, and the key is for some models alone: send the request without it")]
+    /// The request names further models.
+    #[error(
+        "`{0}` names further models, but the key allows only certain models: send the request without it"
+    )]
     FurtherModels(&'static str),
 }
 
-/// Checks that all servers read the deciding fields of this request in the same way, and that the limits can be
-/// applied.
+/// Checks that all servers read the deciding fields of this request in the same way, and that the
+/// restrictions can be enforced.
 ///
 /// ```
-/// use endmark_wire::deciding::{Limits, check};
+/// use endmark_wire::deciding::{Restrictions, check};
 /// use endmark_wire::{format, json::Value};
 /// let chat = format::find_by_name("openai_chat").unwrap();
-/// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.facts().deciding, Limits { budget: true, models: true });
+/// let restrictions = Restrictions { budget: true, models: true };
+/// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.facts().deciding_fields, restrictions);
 /// assert!(of(r#"{"model":"a","max_tokens":9,"max_completion_tokens":7}"#).is_ok());
 /// assert!(of(r#"{"model":"a","m\u006fdel":"b"}"#).is_err());
 /// assert!(of(r#"{"model":"a","Max_Tokens":9}"#).is_err());
 /// ```
 ///
 /// # Errors
-/// [`Undecided`] for the first field that is not reliable.
-pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) -> Result<(), Undecided> {
-    let mut has = vec![false; fields.len()];
+/// [`UnreliableField`] for the first field that fails the check.
+pub fn check(
+    root: Value<'_>,
+    fields: &'static [DecidingField],
+    limits: Restrictions,
+) -> Result<(), UnreliableField> {
+    let mut is_present = vec![false; fields.len()];
     for given in root.fields() {
         let Some(name) = given.key.text() else { continue };
-        let is_it = |known: &DecidingField| known.names.iter().any(|known| names_match(known, &name));
-        let Some(at) = fields.iter().position(is_it) else { continue };
+        let has_this_name = |known: &DecidingField| known.names.iter().any(|known| names_match(known, &name));
+        let Some(at) = fields.iter().position(has_this_name) else { continue };
         let known = &fields[at];
         let known_name = known.names.first().copied().unwrap_or_default();
-        if std::mem::replace(&mut has[at], true) {
-            return Err(Undecided::Twice(known_name.to_owned()));
+        if std::mem::replace(&mut is_present[at], true) {
+            return Err(UnreliableField::Duplicate(known_name.to_owned()));
         }
         if !known.names.contains(&name.as_ref()) {
-            return Err(Undecided::Spelling(name.into_owned(), known_name));
+            return Err(UnreliableField::AmbiguousName(name.into_owned(), known_name));
         }
         let (value, kind) = (given.value, given.value.kind());
         match known.role {
-            Role::Group(inner) => check(value, inner, limits)?,
+            FieldRole::Group(inner) => check(value, inner, limits)?,
             _ if kind == Kind::Null => {}
-            Role::Items(_) if kind != Kind::Array => return Err(Undecided::NotAList(known_name)),
-            Role::Items(inner) => value.items().try_for_each(|item| check(item, inner, limits))?,
-            Role::FurtherModels if limits.models => return Err(Undecided::FurtherModels(known_name)),
-            Role::Background if limits.budget && value.as_bool() != Some(false) => {
-                return Err(Undecided::Background);
+            FieldRole::Items(_) if kind != Kind::Array => return Err(UnreliableField::NotAList(known_name)),
+            FieldRole::Items(inner) => value.items().try_for_each(|item| check(item, inner, limits))?,
+            FieldRole::FurtherModels if limits.models => {
+                return Err(UnreliableField::FurtherModels(known_name));
             }
-            Role::Limit | Role::Choices if limits.budget && value.as_u64().is_none() => {
-                return Err(Undecided::NotANumber(known_name));
+            FieldRole::Background if limits.budget && value.as_bool() != Some(false) => {
+                return Err(UnreliableField::Background);
             }
-            Role::Switch if limits.budget && kind != Kind::Bool => {
-                return Err(Undecided::NotABool(known_name));
+            FieldRole::Limit | FieldRole::Choices if limits.budget && value.as_u64().is_none() => {
+                return Err(UnreliableField::NotANumber(known_name));
+            }
+            FieldRole::Switch if limits.budget && kind != Kind::Bool => {
+                return Err(UnreliableField::NotABool(known_name));
             }
             _ => {}
         }
@@ -155,53 +164,53 @@ pub fn item_models<'a>(
     root: Value<'a>,
     fields: &'static [DecidingField],
 ) -> impl Iterator<Item = Option<Cow<'a, str>>> {
-    let lists = fields.iter().filter(|known| matches!(known.role, Role::Items(_)));
+    let lists = fields.iter().filter(|known| matches!(known.role, FieldRole::Items(_)));
     let lists = lists.filter_map(move |known| known.names.iter().find_map(|name| root.field(name)));
     let models = lists.flat_map(Value::items).filter_map(|item| item.field("model"));
     models.filter(|model| !model.is_null()).map(Value::text)
 }
 
-/// Returns whether a request with these fields generates output, in which case it has a limit field.
-pub fn generates(fields: &[DecidingField]) -> bool {
+/// Returns whether a request with these fields generates output. Such a request has a limit field.
+pub fn generates_output(fields: &[DecidingField]) -> bool {
     fields.iter().any(|known| match known.role {
-        Role::Limit => true,
-        Role::Group(inner) => generates(inner),
+        FieldRole::Limit => true,
+        FieldRole::Group(inner) => generates_output(inner),
         _ => false,
     })
 }
 
-/// Returns the maximum output of a checked request, in tokens: its largest limit, or `assumed` without one, for each
-/// reply to each prompt. Returns 0 if nothing is generated.
-pub fn most_output(root: Value<'_>, fields: &[DecidingField], assumed: u64) -> u64 {
-    if !generates(fields) {
+/// Returns the maximum output of a checked request in tokens. This is its largest limit, or `assumed` if it
+/// has no limit, multiplied by the number of prompts and replies. Returns 0 if the request generates nothing.
+pub fn max_output_tokens(root: Value<'_>, fields: &[DecidingField], assumed: u64) -> u64 {
+    if !generates_output(fields) {
         return 0;
     }
-    let mut amounts = Amounts::default();
+    let mut amounts = OutputFactors::default();
     amounts.read(root, fields);
     let replies = amounts.choices.unwrap_or(1).max(1).saturating_mul(amounts.prompts.max(1));
     amounts.limit.unwrap_or(assumed).saturating_mul(replies)
 }
 
 #[derive(Default)]
-struct Amounts {
+struct OutputFactors {
     limit: Option<u64>,
     choices: Option<u64>,
     prompts: u64,
 }
 
-impl Amounts {
+impl OutputFactors {
     fn read(&mut self, root: Value<'_>, fields: &[DecidingField]) {
-        let given = Fields::new(root);
+        let request_fields = Fields::new(root);
         for known in fields {
-            let Some(value) = known.names.iter().find_map(|name| given.get(name)) else { continue };
+            let Some(value) = known.names.iter().find_map(|name| request_fields.get(name)) else { continue };
             match known.role {
-                Role::Limit => self.limit = self.limit.max(value.as_u64()),
-                Role::Choices => self.choices = self.choices.max(value.as_u64()),
-                Role::Prompts => {
+                FieldRole::Limit => self.limit = self.limit.max(value.as_u64()),
+                FieldRole::Choices => self.choices = self.choices.max(value.as_u64()),
+                FieldRole::Prompts => {
                     let texts = value.items().filter(|item| item.kind() != Kind::Number);
                     self.prompts = texts.count() as u64;
                 }
-                Role::Group(inner) => self.read(value, inner),
+                FieldRole::Group(inner) => self.read(value, inner),
                 _ => {}
             }
         }
@@ -212,9 +221,9 @@ impl Request {
     /// See [`check`].
     ///
     /// # Errors
-    /// [`Undecided`] for the first field that is not reliable.
-    pub fn check_deciding(&self, limits: Limits) -> Result<(), Undecided> {
-        check(self.root(), self.format().facts().deciding, limits)
+    /// [`UnreliableField`] for the first field that fails the check.
+    pub fn check_deciding(&self, limits: Restrictions) -> Result<(), UnreliableField> {
+        check(self.root(), self.format().facts().deciding_fields, limits)
     }
 
     /// See [`models`].
@@ -222,14 +231,14 @@ impl Request {
         models(self.root())
     }
 
-    /// See [`most_output`].
-    pub fn most_output(&self, assumed: u64) -> u64 {
-        most_output(self.root(), self.format().facts().deciding, assumed)
+    /// See [`max_output_tokens`].
+    pub fn max_output_tokens(&self, assumed: u64) -> u64 {
+        max_output_tokens(self.root(), self.format().facts().deciding_fields, assumed)
     }
 }
 
-/// Returns whether the most tolerant servers treat two names as equal. Go ignores case and folds two non-ASCII
-/// letters, Google's servers accept `snake_case` and `camelCase`, and C ends a text at a NUL.
+/// Returns whether the most tolerant servers treat two names as equal. Go ignores case and folds two
+/// non-ASCII letters, Google's servers accept `snake_case` and `camelCase`, and C ends a string at a NUL.
 fn names_match(one: &str, other: &str) -> bool {
     fn fold_name(name: &str) -> impl Iterator<Item = char> {
         let letters = name.chars().take_while(|letter| *letter != '\0');

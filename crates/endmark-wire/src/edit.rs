@@ -1,8 +1,9 @@
-//! Edits JSON bytes in place. Anything not edited stays byte for byte: unknown fields, order, numbers, whitespace and
-//! duplicates.
+//! Edits JSON bytes in place. Anything not edited stays byte for byte: unknown fields, order, numbers,
+//! whitespace and duplicates.
 //!
-//! Edits refer to the original bytes and are written out once. If a key occurs twice, the last one is edited, because
-//! most parsers use that one. A removal removes all of them, because otherwise an earlier one would take effect.
+//! Edits refer to the original bytes and are applied together. If a key occurs twice, the last occurrence is
+//! edited, because most parsers use it. A removal removes all occurrences, because otherwise an earlier one
+//! would take effect.
 
 mod container;
 
@@ -10,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quote};
+use crate::json::{JsonError, Kind, PathStep, PathSteps, Value, append_escaped, quote};
 use container::ContainerEdit;
 
 /// Error of an impossible edit. The document is unchanged.
@@ -22,9 +23,9 @@ pub enum EditError {
     /// The new value is not JSON.
     #[error("the new value is not JSON: {0}")]
     Value(#[source] JsonError),
-    /// The path leads to nothing, or to a value of another kind than the edit needs.
+    /// The path leads nowhere, or to a value of the wrong type for the edit.
     #[error("no place for this edit at `{0}`")]
-    NoPlace(String),
+    InvalidPath(String),
 }
 
 /// Edits of one JSON document, collected and then written out at once.
@@ -45,8 +46,8 @@ pub struct Edits<'a> {
     root: Value<'a>,
     patches: Vec<Patch>,
     containers: Vec<ContainerEdit<'a>>,
-    /// The index into `containers`, by the offset at which the container begins.
-    places: HashMap<usize, usize>,
+    /// The index into `containers`, by the offset of the container's first byte.
+    container_indices: HashMap<usize, usize>,
 }
 
 /// Bytes that replace a span of the document.
@@ -64,7 +65,7 @@ impl<'a> Edits<'a> {
 
     /// Creates edits of the document that contains this value.
     pub(crate) fn for_document(root: Value<'a>) -> Self {
-        Self { root, patches: Vec::new(), containers: Vec::new(), places: HashMap::new() }
+        Self { root, patches: Vec::new(), containers: Vec::new(), container_indices: HashMap::new() }
     }
 
     /// Returns the document without the edits.
@@ -72,27 +73,29 @@ impl<'a> Edits<'a> {
         self.root
     }
 
-    /// Replaces the value at this path, or inserts it as the last field of the object the path leads into.
+    /// Replaces the value at this path. A missing field becomes the last field of its object.
     pub fn set(&mut self, path: &str, json: &str) -> Result<(), EditError> {
         Value::parse_str(json).map_err(EditError::Value)?;
         match self.parent(path)? {
-            (parent, Step::Field(name)) if parent.kind() == Kind::Object => {
+            (parent, PathStep::Field(name)) if parent.kind() == Kind::Object => {
                 self.set_field(parent, name, json);
             }
-            (parent, Step::Item(position)) => match parent.item(position) {
+            (parent, PathStep::Item(position)) => match parent.item(position) {
                 Some(item) => self.replace(item, json),
-                None => return Err(EditError::NoPlace(path.to_owned())),
+                None => return Err(EditError::InvalidPath(path.to_owned())),
             },
-            _ => return Err(EditError::NoPlace(path.to_owned())),
+            _ => return Err(EditError::InvalidPath(path.to_owned())),
         }
         Ok(())
     }
 
-    /// Removes the field at this path, including every duplicate. An absent field is not an error.
+    /// Removes the field at this path, including duplicates. Does nothing if the field is absent.
     pub fn remove(&mut self, path: &str) -> Result<(), EditError> {
         match self.parent(path)? {
-            (parent, Step::Field(name)) if parent.kind() == Kind::Object => self.remove_field(parent, name),
-            _ => return Err(EditError::NoPlace(path.to_owned())),
+            (parent, PathStep::Field(name)) if parent.kind() == Kind::Object => {
+                self.remove_field(parent, name);
+            }
+            _ => return Err(EditError::InvalidPath(path.to_owned())),
         }
         Ok(())
     }
@@ -102,7 +105,7 @@ impl<'a> Edits<'a> {
         Value::parse_str(json).map_err(EditError::Value)?;
         match self.root.at(path) {
             Some(array) if array.kind() == Kind::Array => self.push_item(array, json),
-            _ => return Err(EditError::NoPlace(path.to_owned())),
+            _ => return Err(EditError::InvalidPath(path.to_owned())),
         }
         Ok(())
     }
@@ -111,21 +114,21 @@ impl<'a> Edits<'a> {
     pub fn extend_string(&mut self, path: &str, text: &str) -> Result<(), EditError> {
         match self.root.at(path) {
             Some(string) if string.kind() == Kind::String => self.append_text(string, text),
-            _ => return Err(EditError::NoPlace(path.to_owned())),
+            _ => return Err(EditError::InvalidPath(path.to_owned())),
         }
         Ok(())
     }
 
-    /// Writes the document with its edits.
+    /// Returns the document with its edits.
     ///
-    /// An edit inside a value that is itself replaced or removed does not show in the result.
+    /// An edit inside a value that is itself replaced or removed has no effect.
     pub fn finish(self) -> Vec<u8> {
         let document = self.root.document();
         let mut patches = self.patches;
         for container in &self.containers {
-            container.patches(&mut patches);
+            container.add_patches(&mut patches);
         }
-        // Spans are disjoint or nested: the outer one sorts first, and wins.
+        // Spans are disjoint or nested. An outer span sorts first and takes precedence.
         patches.sort_by_key(|patch| (patch.span.start, Reverse(patch.span.end)));
         let added: usize = patches.iter().map(|patch| patch.text.len()).sum();
         let mut bytes = Vec::with_capacity(document.len() + added);
@@ -202,8 +205,8 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Sets several strings so that together they form this text. Strings that match its beginning stay. The first
-    /// one that does not, or the last one, gets the rest.
+    /// Sets several strings so that together they form this text. Strings that match the beginning of the
+    /// text stay. The first string that does not match, or else the last string, gets the rest.
     pub(crate) fn set_texts(&mut self, values: &[Value<'a>], text: &str) {
         let mut rest = text;
         for (position, value) in values.iter().enumerate() {
@@ -218,26 +221,26 @@ impl<'a> Edits<'a> {
     fn container_mut(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
         // The offset at which a value begins identifies it within the document.
         let next = self.containers.len();
-        let position = *self.places.entry(value.span().start).or_insert(next);
+        let position = *self.container_indices.entry(value.span().start).or_insert(next);
         if position == next {
             self.containers.push(ContainerEdit::new(value));
         }
         &mut self.containers[position]
     }
 
-    /// Returns the value at which the path's last step starts, and that step.
-    fn parent<'p>(&self, path: &'p str) -> Result<(Value<'a>, Step<'p>), EditError> {
-        let no_place = || EditError::NoPlace(path.to_owned());
-        let mut steps = Steps::new(path).peekable();
+    /// Returns the value to which the path's last step applies, and that step.
+    fn parent<'p>(&self, path: &'p str) -> Result<(Value<'a>, PathStep<'p>), EditError> {
+        let no_place = || EditError::InvalidPath(path.to_owned());
+        let mut steps = PathSteps::new(path).peekable();
         let mut value = self.root;
         while let Some(step) = steps.next() {
             if steps.peek().is_none() {
                 return Ok((value, step));
             }
             value = match step {
-                Step::Field(name) => value.field(name),
-                Step::Item(position) => value.item(position),
-                Step::Invalid => None,
+                PathStep::Field(name) => value.field(name),
+                PathStep::Item(position) => value.item(position),
+                PathStep::Invalid => None,
             }
             .ok_or_else(no_place)?;
         }

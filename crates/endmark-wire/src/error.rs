@@ -1,4 +1,4 @@
-//! Errors of messages, and errors that providers report.
+//! Errors of requests and responses, and errors that providers report.
 
 use crate::json::JsonError;
 
@@ -6,24 +6,24 @@ use crate::json::JsonError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// The reason as a lower-case fragment.
+    /// The reason, as a fragment that begins in lower case.
     pub message: String,
-    /// What to do about it: a sentence.
+    /// A sentence that states how to correct the request.
     pub hint: &'static str,
 }
 
 /// Error of a body that is not a response in its format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// The body is not JSON, such as a gateway's HTML page or a truncated body.
+    /// The body is not JSON, for example a gateway's HTML page or a truncated document.
     #[error("the upstream's answer is not JSON: {0}")]
     NotJson(#[source] JsonError),
-    /// The body is JSON without the field that contains the reply, such as an error.
+    /// The body is JSON without the field that contains the reply, for example an error.
     #[error("the upstream's answer has no `{0}`")]
-    Without(&'static str),
+    MissingField(&'static str),
 }
 
-/// An error that a provider returned, or sent in the middle of a stream.
+/// An error that a provider returned as a response, or sent in the middle of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderError {
     /// The provider's message.
@@ -51,8 +51,8 @@ impl ProviderError {
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
 
-    /// Returns whether the error concerns the sender and not the request: the key, the account, its balance or its
-    /// country. Any form of the same request would be rejected again.
+    /// Returns whether the error concerns the sender and not the request: the key, the account, its balance
+    /// or its country. The provider would also reject any other request of this sender.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;
@@ -82,8 +82,8 @@ impl ProviderError {
             || mentions(&["exceeded your current quota", "location is not supported", "account is"])
     }
 
-    /// Returns whether the request is refused, even if in the middle of a stream. It would be refused again if
-    /// repeated.
+    /// Returns whether the provider refused the request itself, so that a repetition would be refused, too.
+    /// Such an error can also arrive in the middle of a stream.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlong_request_is_recognised_in_every_providers_words() {
+    fn a_context_length_error_of_every_provider_is_recognised() {
         let error = |message: &str| ProviderError { message: message.to_owned(), kind: None, code: None };
         for message in [
             "This model's maximum context length is 8192 tokens.",

@@ -4,10 +4,10 @@ use endmark_recovery::Stop;
 
 /// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum FinishMeaning {
     /// The reply has not ended.
     NotEnded,
-    /// The model ended its turn. Some servers use the same word for a stop sequence of the client.
+    /// The model ended its turn. Some servers use the same reason for a stop sequence of the client.
     Turn,
     /// The model called tools.
     Calls,
@@ -23,32 +23,33 @@ pub enum Meaning {
     Refused,
     /// The provider paused the turn; the client continues it.
     Paused,
-    /// The server broke the reply off, as with an error in a stream.
+    /// The server broke the reply off, for example with an error in a stream.
     BrokenOff,
-    /// The provider's last word: the reply failed permanently or was cancelled. It passes unchanged.
+    /// The reply failed permanently or was cancelled. The response passes unchanged.
     Failed,
-    /// The word is not in the table.
+    /// The reason is not in the table.
     Unknown,
 }
 
-impl Meaning {
-    /// Looks up a word as this format uses it. Case, separators and a prefix such as `FINISH_REASON_` are ignored.
+impl FinishMeaning {
+    /// Looks up a finish reason of this format. Case, separators and a prefix such as `FINISH_REASON_` are
+    /// ignored.
     ///
     /// ```
-    /// use endmark_wire::finish_reasons::Meaning;
-    /// for word in ["max_tokens", "MAX_TOKENS", "max-tokens", "maxTokens", "FINISH_REASON_MAX_TOKENS"] {
-    ///     assert_eq!(Meaning::find("openai_chat", word), Meaning::Limit);
+    /// use endmark_wire::finish_reasons::FinishMeaning;
+    /// for reason in ["max_tokens", "MAX_TOKENS", "max-tokens", "maxTokens", "FINISH_REASON_MAX_TOKENS"] {
+    ///     assert_eq!(FinishMeaning::find("openai_chat", reason), FinishMeaning::Limit);
     /// }
-    /// assert_eq!(Meaning::find("openai_chat", "failed"), Meaning::BrokenOff);
-    /// assert_eq!(Meaning::find("openai_responses", "failed"), Meaning::Failed);
-    /// assert_eq!(Meaning::find("openai_chat", "moon_phase"), Meaning::Unknown);
+    /// assert_eq!(FinishMeaning::find("openai_chat", "failed"), FinishMeaning::BrokenOff);
+    /// assert_eq!(FinishMeaning::find("openai_responses", "failed"), FinishMeaning::Failed);
+    /// assert_eq!(FinishMeaning::find("openai_chat", "moon_phase"), FinishMeaning::Unknown);
     /// ```
-    pub fn find(format: &str, word: &str) -> Self {
-        let word = normalise(word);
+    pub fn find(format: &str, finish_reason: &str) -> Self {
+        let word = normalise(finish_reason);
         let stripped = PREFIXES.into_iter().find_map(|prefix| word.strip_prefix(prefix));
         let find = |word: &str| {
             let groups = TABLE.iter().filter(|group| group.format.is_none_or(|own| own == format));
-            let mut rows = groups.flat_map(|group| group.words);
+            let mut rows = groups.flat_map(|group| group.reasons);
             rows.find(|(own, _)| normalise(own) == word).map(|(_, meaning)| *meaning)
         };
         match (word.as_str(), stripped) {
@@ -57,7 +58,7 @@ impl Meaning {
         }
     }
 
-    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself.
+    /// Returns the stop reason with this meaning, or `None` if the model did not end the reply.
     /// `may_be_sequence` is whether [`Turn`](Self::Turn) may mean a stop sequence.
     pub fn stop(self, may_be_sequence: bool) -> Option<Stop> {
         Some(match self {
@@ -74,36 +75,37 @@ impl Meaning {
     }
 }
 
-/// The prefixes of constants' names, as in `FINISH_REASON_STOP` (Vertex AI), `FinishReason.STOP` (the printed
-/// constant of Google's SDKs) and `REASON_STOP` (xAI).
+/// The prefixes of finish reasons, as in `FINISH_REASON_STOP` (Vertex AI), `FinishReason.STOP` (as printed by
+/// Google's SDKs) and `REASON_STOP` (xAI).
 const PREFIXES: [&str; 2] = ["finishreason", "reason"];
 
-/// Returns the letters and digits of a word in lower case.
-fn normalise(word: &str) -> String {
-    word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// Returns the letters and digits of a finish reason in lower case.
+fn normalise(finish_reason: &str) -> String {
+    finish_reason.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The words of one provider.
-struct Group {
-    /// The only format in which they have this meaning. `None` means every format, because proxies pass other
-    /// providers' words on.
+/// The finish reasons of one provider.
+struct ReasonGroup {
+    /// The only format in which they have this meaning. `None` means every format, because proxies forward
+    /// the finish reasons of other providers.
     format: Option<&'static str>,
-    /// The provider that documents them, and the place.
+    /// The documentation that lists them.
     #[expect(dead_code, reason = "for readers of the table")]
     source: &'static str,
-    words: &'static [(&'static str, Meaning)],
+    reasons: &'static [(&'static str, FinishMeaning)],
 }
 
-use Meaning::{
+use FinishMeaning::{
     BrokenOff, Calls, Failed, Limit, NotEnded, Paused, Refused, Repetition, Sequence, Turn, Window,
 };
 
-/// The first group that contains a word decides. The groups of single formats come before those of all formats.
-static TABLE: &[Group] = &[
-    Group {
+/// The first group that contains a finish reason decides. Groups for a single format come before groups for
+/// all formats.
+static TABLE: &[ReasonGroup] = &[
+    ReasonGroup {
         format: Some("openai_responses"),
         source: "OpenAI Responses reference: `status` and `incomplete_details.reason`",
-        words: &[
+        reasons: &[
             ("completed", Turn),
             ("in_progress", NotEnded),
             ("queued", NotEnded),
@@ -115,10 +117,10 @@ static TABLE: &[Group] = &[
             ("steered", Paused),
         ],
     },
-    Group {
+    ReasonGroup {
         format: Some("gemini"),
         source: "Gemini API and Vertex AI reference: `Candidate.FinishReason`",
-        words: &[
+        reasons: &[
             ("OTHER", Failed),
             ("IMAGE_OTHER", Failed),
             ("NO_IMAGE", Failed),
@@ -126,15 +128,15 @@ static TABLE: &[Group] = &[
             ("CONTINUATION", Paused),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "seen where a server has no reason yet",
-        words: &[("null", NotEnded), ("none", NotEnded), ("unspecified", NotEnded)],
+        reasons: &[("null", NotEnded), ("none", NotEnded), ("unspecified", NotEnded)],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "OpenAI Chat reference: `choices[].finish_reason`",
-        words: &[
+        reasons: &[
             ("stop", Turn),
             ("tool_calls", Calls),
             ("function_call", Calls),
@@ -142,10 +144,10 @@ static TABLE: &[Group] = &[
             ("content_filter", Refused),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "OpenAI: limits by the names of their request fields, and `status` as proxies pass it on",
-        words: &[
+        reasons: &[
             ("max_tokens", Limit),
             ("max_output_tokens", Limit),
             ("max_completion_tokens", Limit),
@@ -158,10 +160,10 @@ static TABLE: &[Group] = &[
             ("queued", NotEnded),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Anthropic Messages reference: `stop_reason`",
-        words: &[
+        reasons: &[
             ("end_turn", Turn),
             ("tool_use", Calls),
             ("stop_sequence", Sequence),
@@ -173,10 +175,10 @@ static TABLE: &[Group] = &[
             ("api_error", BrokenOff),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Gemini API and Vertex AI reference: `Candidate.FinishReason`",
-        words: &[
+        reasons: &[
             ("SAFETY", Refused),
             ("RECITATION", Refused),
             ("LANGUAGE", Refused),
@@ -194,26 +196,26 @@ static TABLE: &[Group] = &[
             ("MISSING_THOUGHT_SIGNATURE", Failed),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "vLLM `FinishReason`; SGLang `FINISH_ABORT`; Ollama `done_reason`; TGI `FinishReason`; Together AI `eos`",
-        words: &[
+        reasons: &[
             ("abort", BrokenOff),
             ("aborted", BrokenOff),
             ("error", BrokenOff),
             ("repetition", Repetition),
-            // The reason after an empty request, which loads a model. Nothing was generated, and a repeated request
-            // would generate nothing either.
+            // The reply to an empty request, which only loads a model. A repeated request would not generate
+            // anything either.
             ("load", Failed),
             ("unload", BrokenOff),
             ("eos", Turn),
             ("eos_token", Turn),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "LM Studio `stopReason`",
-        words: &[
+        reasons: &[
             ("eosFound", Turn),
             ("stopStringFound", Sequence),
             ("maxPredictedTokensReached", Limit),
@@ -222,10 +224,10 @@ static TABLE: &[Group] = &[
             ("modelUnloaded", BrokenOff),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Z.ai, DeepSeek, Mistral, xAI: chat references; OpenRouter: errors in mid-stream",
-        words: &[
+        reasons: &[
             ("sensitive", Refused),
             ("network_error", BrokenOff),
             ("insufficient_system_resource", BrokenOff),
@@ -236,15 +238,15 @@ static TABLE: &[Group] = &[
             ("timeout", BrokenOff),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Xiaomi MiMo: chat reference; Hugging Face transformers: the stopping criterion",
-        words: &[("repetition_truncation", Repetition), ("max_length", Limit)],
+        reasons: &[("repetition_truncation", Repetition), ("max_length", Limit)],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "OpenAI, Anthropic, Moonshot, OpenRouter: codes and types of errors, as proxies put them into a finish reason",
-        words: &[
+        reasons: &[
             ("context_length_exceeded", Window),
             ("internal_error", BrokenOff),
             ("internal_server_error", BrokenOff),
@@ -256,10 +258,10 @@ static TABLE: &[Group] = &[
             ("gateway_timeout", BrokenOff),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Cohere Chat v2 `finish_reason`; IBM watsonx.ai `stop_reason`",
-        words: &[
+        reasons: &[
             ("COMPLETE", Turn),
             ("TOOL_CALL", Calls),
             ("ERROR_TOXIC", Refused),
@@ -271,10 +273,10 @@ static TABLE: &[Group] = &[
             ("canceled", Failed),
         ],
     },
-    Group {
+    ReasonGroup {
         format: None,
         source: "Amazon Bedrock Converse: `stopReason`",
-        words: &[
+        reasons: &[
             ("guardrail_intervened", Refused),
             ("content_filtered", Refused),
             ("malformed_model_output", Failed),
@@ -301,13 +303,13 @@ mod tests {
             "overloaded",
             "connection_error",
         ] {
-            let meaning = Meaning::find("openai_chat", word);
+            let meaning = FinishMeaning::find("openai_chat", word);
             assert_eq!((meaning, meaning.stop(true)), (BrokenOff, None), "{word}");
         }
         for (format, word) in
             [("gemini", "OTHER"), ("openai_responses", "failed"), ("openai_chat", "cancelled")]
         {
-            assert_eq!(Meaning::find(format, word), Failed, "{format} {word}");
+            assert_eq!(FinishMeaning::find(format, word), Failed, "{format} {word}");
         }
     }
 
@@ -317,10 +319,10 @@ mod tests {
             (["tool_calls", "TOOL-CALLS", "toolCalls", "FinishReason.TOOL_CALLS"], Calls),
             (["stop", "STOP", "FINISH_REASON_STOP", "REASON_STOP"], Turn),
             (["", " ", "null", "FINISH_REASON_UNSPECIFIED"], NotEnded),
-            (["other", "Other", "FINISH_REASON_OTHER", "a new one"], Meaning::Unknown),
+            (["other", "Other", "FINISH_REASON_OTHER", "a new one"], FinishMeaning::Unknown),
         ] {
             for word in words {
-                assert_eq!(Meaning::find("openai_chat", word), meaning, "{word}");
+                assert_eq!(FinishMeaning::find("openai_chat", word), meaning, "{word}");
             }
         }
     }
@@ -328,10 +330,10 @@ mod tests {
     #[test]
     fn no_format_lists_a_finish_reason_twice() {
         for (number, group) in TABLE.iter().enumerate() {
-            for (word, _) in group.words {
+            for (word, _) in group.reasons {
                 let later = TABLE.iter().skip(number + 1).filter(|later| later.format == group.format);
                 let again =
-                    later.flat_map(|later| later.words).find(|(own, _)| normalise(own) == normalise(word));
+                    later.flat_map(|later| later.reasons).find(|(own, _)| normalise(own) == normalise(word));
                 assert!(again.is_none(), "{word}");
             }
         }

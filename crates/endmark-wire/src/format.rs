@@ -1,18 +1,20 @@
 //! The wire formats: one value each, in one table.
 //!
-//! [`WireFormat`] covers everything that differs between formats. A further format is a folder that implements it,
-//! and one line of [`FORMATS`].
+//! [`WireFormat`] covers all differences between formats. To add a format, implement it in a new folder and
+//! add it to [`FORMATS`].
 
 use crate::provider::Provider;
 use crate::request::Address;
-pub use crate::wire_format::{Facts, WireAsk, WireConversation, WireFormat, WireReply, WireRequest};
+pub use crate::wire_format::{
+    FormatFacts, WireConversation, WireFormat, WireReply, WireRequest, WireRequestBuilder,
+};
 use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// Every supported format.
 pub const FORMATS: [&dyn WireFormat; 4] =
     [&openai_chat::Chat, &openai_responses::Responses, &anthropic_messages::Messages, &gemini::Gemini];
 
-/// A format, and the address parsed by it.
+/// A format, and the parsed address of a request in it.
 #[derive(Debug, Clone)]
 pub struct AddressedFormat {
     /// The format that has this path.
@@ -36,7 +38,7 @@ pub fn find(path: &str, query: Option<&str>) -> Option<AddressedFormat> {
         .find_map(|format| Some(AddressedFormat { format, address: format.address(path, query)? }))
 }
 
-/// Returns the format of the only provider with this path. Returns `None` if several providers or none have it.
+/// Returns the format of the provider that alone has this path, or `None` if no provider or several have it.
 ///
 /// ```
 /// use endmark_wire::format::find_by_path;
@@ -44,7 +46,7 @@ pub fn find(path: &str, query: Option<&str>) -> Option<AddressedFormat> {
 /// assert!(find_by_path("/v1/models").is_none());
 /// ```
 pub fn find_by_path(path: &str) -> Option<&'static dyn WireFormat> {
-    FORMATS.into_iter().find(|format| format.owns(path))
+    FORMATS.into_iter().find(|format| format.owns_path(path))
 }
 
 /// Returns the format with this name.

@@ -1,8 +1,8 @@
 //! Repairs tool calls in a conversation whose arguments are not JSON (PC-9).
 //!
-//! A client that received a cut call keeps it in its history, and some servers answer every further request of that
-//! conversation with an error. Such arguments are therefore closed before they are forwarded. Settled values stay, an
-//! extra member names the unfinished value, and nothing is invented.
+//! A client that received a cut call keeps it in its history, and some servers then answer every further
+//! request of that conversation with an error. So such arguments are closed before the request is forwarded.
+//! Complete values stay, an added member names the unfinished value, and nothing is invented.
 
 use endmark_context::conversation::{Call, Content};
 use endmark_text::{CompleteError, CompletedText, Format, complete};
@@ -13,13 +13,13 @@ use crate::edit::Edits;
 use crate::json::{Value, quote};
 use crate::wire_format::WireFormat;
 
-/// The member that states that closed arguments were cut off.
-const CUT: &str = "endmark_cut";
+/// The member that states that the arguments were cut off.
+const CUT_MEMBER: &str = "endmark_cut";
 
-/// The member that contains text that cannot be closed, unchanged.
-const UNREADABLE: &str = "endmark_unreadable";
+/// The member that contains arguments that cannot be closed, unchanged.
+const UNREADABLE_MEMBER: &str = "endmark_unreadable";
 
-/// Maximum length of a repeated JSON Pointer in bytes, because its names come from outside.
+/// Maximum length of a repeated JSON Pointer in bytes. A pointer contains names that the model wrote.
 const MAX_POINTER_BYTES: usize = 256;
 
 /// Maximum length of a repeated earlier notice in bytes.
@@ -30,20 +30,20 @@ pub(crate) fn calls<'a>(
     format: &'static dyn WireFormat,
     items: impl Iterator<Item = Value<'a>>,
 ) -> impl Iterator<Item = (Call<'a>, EditableText<'a>)> {
-    // Reading a turn decodes its texts, so items without a call are skipped.
+    // Reading a turn decodes its texts, so skip items without a call.
     let words: Vec<Finder<'_>> = format.facts().call_keywords.iter().map(Finder::new).collect();
     let may_call =
         move |item: &Value<'_>| words.iter().any(|word| word.find(item.raw().as_bytes()).is_some());
     let turns = items.filter(may_call).filter_map(|item| format.turn(item).ok());
     turns.flat_map(|(_, parts)| parts).filter_map(|part| match part.content {
-        Content::Call(call) => Some((call, part.slot)),
+        Content::Call(call) => Some((call, part.editable_text)),
         _ => None,
     })
 }
 
-/// Returns the replacement for arguments that are not JSON. Returns `None` if they are JSON, whatever they contain.
+/// Returns the replacement for arguments that are not JSON, or `None` if they are any JSON.
 ///
-/// - **Cut off**: closed, with a field `endmark_cut` that states this and names the unfinished values.
+/// - **Cut off**: the closed arguments, with a field `endmark_cut` that names the unfinished values.
 /// - **Empty**: `{}`, because many servers write a call without arguments like this. If the function requires
 ///   arguments (`wants_arguments`), a notice that they were cut off before they began.
 /// - **Anything else**: the text itself, in a member `endmark_unreadable`.
@@ -65,10 +65,12 @@ pub fn repair(arguments: &str, wants_arguments: bool) -> Option<String> {
     }
     match complete(arguments.as_bytes(), &Format::Json) {
         Ok(closed) if closed.text.trim_start().starts_with('{') => Some(mark_unfinished(&closed)),
-        Err(CompleteError::NoValue) if arguments.trim().is_empty() => {
-            Some(format!("{{{}:{}}}", quote(CUT), quote("these arguments were cut off before they began")))
-        }
-        _ => Some(format!("{{{}:{}}}", quote(UNREADABLE), quote(arguments))),
+        Err(CompleteError::NoValue) if arguments.trim().is_empty() => Some(format!(
+            "{{{}:{}}}",
+            quote(CUT_MEMBER),
+            quote("these arguments were cut off before they began")
+        )),
+        _ => Some(format!("{{{}:{}}}", quote(UNREADABLE_MEMBER), quote(arguments))),
     }
 }
 
@@ -86,13 +88,13 @@ fn mark_unfinished(closed: &CompletedText) -> String {
         _ => "these arguments were cut off: more would have followed".to_owned(),
     };
     let Ok(root) = Value::parse_str(&closed.text) else { return closed.text.clone() };
-    // Arguments may have been closed before: duplicate members must not arise.
-    let marked = match root.word(CUT) {
+    // The arguments may already contain the member, and a duplicate member must not arise.
+    let marked = match root.non_empty_text(CUT_MEMBER) {
         Some(before) if before.len() <= MAX_REPEATED_NOTICE_BYTES => format!("{before}; {marked}"),
         _ => marked,
     };
     let mut edits = Edits::for_document(root);
-    edits.set_field(root, CUT, &quote(&marked));
+    edits.set_field(root, CUT_MEMBER, &quote(&marked));
     String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
 }
 
@@ -112,7 +114,7 @@ mod tests {
         for cut in cuts {
             let text = repair(&whole[..cut], true).unwrap();
             let root = Value::parse_str(&text).unwrap();
-            assert!(root.word("endmark_cut").unwrap().contains("cut off"), "{cut}: {text}");
+            assert!(root.non_empty_text("endmark_cut").unwrap().contains("cut off"), "{cut}: {text}");
             assert_eq!(repair(&text, true), None);
         }
         assert_eq!(repair(whole, true), None);
@@ -122,7 +124,7 @@ mod tests {
     fn text_that_is_not_an_object_prefix_is_unchanged() {
         for text in ["{'a': 1}", "{\"a\": 1}}", "[1, 2", "\"x", "tru", "-", "I would call it"] {
             let made = repair(text, false).unwrap();
-            assert_eq!(Value::parse_str(&made).unwrap().word("endmark_unreadable").unwrap(), text);
+            assert_eq!(Value::parse_str(&made).unwrap().non_empty_text("endmark_unreadable").unwrap(), text);
         }
         for text in ["{}", "[1]", "\"x\"", "null", " 7 "] {
             assert_eq!(repair(text, true), None, "{text}");
@@ -139,9 +141,9 @@ mod tests {
         }
     }
 
-    /// A model may continue arguments that were closed, and be cut again.
+    /// A model may continue closed arguments and be cut again.
     #[test]
-    fn arguments_cut_twice_are_marked_once() {
+    fn arguments_cut_twice_have_one_marker() {
         let once = repair(r#"{"a": "x"#, false).unwrap();
         let twice = repair(&format!(r#"{},"b": "y"#, once.strip_suffix('}').unwrap()), false).unwrap();
         assert_eq!(
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_not_repeated() {
+    fn the_notice_does_not_repeat_a_long_name() {
         let made = repair(&format!("{{\"{}\": \"x", "n".repeat(300)), false).unwrap();
         assert!(made.ends_with("more would have followed\"}"), "{made}");
     }

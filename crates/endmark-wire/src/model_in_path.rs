@@ -1,4 +1,4 @@
-//! Reads the model from a path, in requests for replies and in other requests about a model.
+//! Reads the model from the path of any request.
 
 use crate::format::find_by_path;
 use crate::gemini::GEMINI;
@@ -7,7 +7,7 @@ use crate::percent_decode;
 /// The path segments before a model's name.
 const MODEL_PATH_PREFIXES: [&str; 2] = ["/models/", "/deployments/"];
 
-/// Returns the model that a path names, percent-decoded, or `None` if it names none.
+/// Returns the model in a path, percent-decoded, or `None` if the path names no model.
 ///
 /// ```
 /// use endmark_wire::model_in_path;
@@ -21,13 +21,13 @@ pub fn model_in_path(path: &str) -> Option<String> {
     let named = named.trim_end_matches('/');
     let is_geminis = || find_by_path(path).is_some_and(|format| *format.provider() == GEMINI);
     let name = if before == MODEL_PATH_PREFIXES[1] {
-        // The operation follows the deployment.
+        // The operation follows the name of the deployment.
         percent_decode(named.split('/').next()?)
     } else if is_geminis() {
         let whole = percent_decode(named);
         match whole.rsplit_once(':') {
             Some((name, method)) if is_method(method) => name.to_owned(),
-            // A resource of the model, such as an operation.
+            // A resource of the model, such as an operation, may follow.
             _ => percent_decode(named.split('/').next()?),
         }
     } else {

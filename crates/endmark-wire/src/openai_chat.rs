@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, as its many servers implement it in practice (PC-8, PC-9).
 //!
 //! A [`ChatRequest`] is viewed and, to request the rest of a cut reply, edited in place. The response is a
-//! [`ChatResponse`], or a [`ChatStream`] of chunks. Both have the same content: text, [`ToolCall`]s, a [`Finish`] and
+//! [`ChatResponse`], or a [`ChatStream`] of chunks. Both contain text, [`ToolCall`]s, a [`Finish`] and
 //! [`Usage`]. Additional fields of a server pass unchanged.
 
 mod choice;
@@ -23,13 +23,13 @@ mod writer;
 pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill};
 pub use crate::error::{ProviderError, RequestError, ResponseError};
 pub use crate::reply::{
-    Choice, Delta, Event as Chunk, EventError as ChunkError, Finish, Piece, ToolCall, Usage,
+    Choice, ChoicePiece, Event as Chunk, EventError as ChunkError, Finish, Piece, ToolCall, Usage,
 };
 
 pub(crate) use error::read_error_field;
 pub use error::{error_body, read_error};
 pub use format::{Chat, OPENAI};
-pub(crate) use request::ask_for_usage;
+pub(crate) use request::request_usage;
 pub use request::{ChatRequest, LimitField};
 pub use response::{ChatResponse, ResponseEdit};
 pub use stream::ChatStream;

@@ -1,13 +1,13 @@
 //! OpenAI Responses, as implemented by OpenAI and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, which consists of output items. Its text is the text of its messages. Its tool calls are
-//! its `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself,
-//! and all other items pass unchanged. If a reply contains another kind of call that the client must answer, such as
-//! a shell call, it can only be forwarded.
+//! A reply is one choice, which consists of output items. Its text is the text of its messages. Its tool
+//! calls are its `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the
+//! server runs itself, and all other items pass unchanged. A reply with another kind of call that the client
+//! must answer, such as a shell call, can only be forwarded.
 //!
-//! Every piece arrives several times: when it is generated, when its part is complete, when its item is complete, and
-//! in the response at the end. Events that repeat a continued text are held back, and changed to contain all of it.
-//! The only end of a stream is its last event, which states the status.
+//! Every piece arrives several times: when it is generated, when its part is complete, when its item is
+//! complete, and in the response at the end. Events that repeat a continued text are held back and changed,
+//! so that they contain all of it. Only the last event, which states the status, ends a stream.
 
 mod continuation;
 mod conversation;
@@ -20,11 +20,11 @@ mod stream;
 mod usage;
 mod writer;
 
-use crate::closing::LimitPlace;
+use crate::closing::LimitLocation;
 use crate::deciding::fields;
 use crate::openai_chat::OPENAI;
 use crate::request::Address;
-use crate::wire_format::{Facts, WireFormat};
+use crate::wire_format::{FormatFacts, WireFormat};
 
 pub(crate) use usage::read as usage_of;
 
@@ -35,32 +35,32 @@ const PATHS: [&str; 3] = ["/v1/responses", "/openai/v1/responses", "/openai/resp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Responses;
 
-static FACTS: Facts = Facts {
+static FACTS: FormatFacts = FormatFacts {
     name: "openai_responses",
     title: "OpenAI Responses",
     provider: &OPENAI,
     route: "/v1/responses",
-    limit_place: LimitPlace { within: &[], names: &["max_output_tokens"] },
-    deciding: fields::RESPONSES,
-    hint: "Send an object with `model` and `input`.",
+    limit_location: LimitLocation { container_names: &[], names: &["max_output_tokens"] },
+    deciding_fields: fields::RESPONSES,
+    body_hint: "Send an object with `model` and `input`.",
     conversation_field: "input",
-    order: conversation::ORDER,
+    turn_order: conversation::ORDER,
     result_keywords: &["_output\""],
     call_keywords: &["\"function_call\""],
     operation: "chat",
     limit_is_required: false,
     calls_need_tools: false,
-    wants_last_event: false,
+    needs_last_event: false,
     credential: ("authorization", "Bearer "),
-    reports_usage_unasked: true,
+    always_reports_usage: true,
 };
 
 impl WireFormat for Responses {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static FormatFacts {
         &FACTS
     }
 
-    fn owns(&self, path: &str) -> bool {
+    fn owns_path(&self, path: &str) -> bool {
         path.strip_prefix("/v1/responses").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 

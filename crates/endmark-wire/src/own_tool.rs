@@ -33,7 +33,7 @@ pub struct Turn {
 pub struct ModelCall {
     /// The function's name.
     pub name: String,
-    /// Its arguments as received: JSON if they are complete.
+    /// Its arguments as received. They are JSON only if they are complete.
     pub arguments: String,
     /// Whether its result can be a text.
     pub can_be_answered: bool,
@@ -42,17 +42,17 @@ pub struct ModelCall {
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallAnswer {
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// Whether the text states why there is no result.
     pub is_error: bool,
 }
 
 impl Request {
-    /// Returns the request with one more tool after the client's own; everything else stays byte for byte.
+    /// Returns the request with one more tool after the client's own. Everything else stays byte for byte.
     ///
-    /// Returns `None` if the request offers no functions, has a tool of this name, or asks for several choices, which
-    /// would diverge.
+    /// Returns `None` if the request offers no functions or already has a tool of this name. Also returns
+    /// `None` if it asks for several choices, because their conversations would diverge.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -95,7 +95,7 @@ impl Request {
         let Some((list, position)) = at else { return self.clone() };
         let mut edits = Edits::for_document(self.root());
         edits.remove_item(list, position);
-        // A request remains a request with one tool less.
+        // Removing a tool cannot make the request invalid.
         Self::parse(self.format(), &edits.finish(), self.address()).unwrap_or_else(|_| self.clone())
     }
 
@@ -107,7 +107,7 @@ impl Request {
         Turn::from_items(self.format(), self.format().stream_items(&events, choice))
     }
 
-    /// Returns the request that continues from a turn of the model, with an answer to each of its calls. Returns
+    /// Returns the request that follows this turn of the model, with an answer to each of its calls. Returns
     /// `None` if the conversation is not a list, or an answer is missing.
     #[must_use]
     pub fn continue_turn(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
@@ -130,13 +130,14 @@ impl Request {
             edits.push_item(list, &item);
         }
         let next = Self::parse(format, &edits.finish(), self.address()).ok()?;
-        // Servers cannot read a cut call.
+        // Servers reject a call with cut arguments.
         Some(next.with_repaired_calls().map_or(next, |(repaired, _)| repaired))
     }
 }
 
 impl Response {
-    /// Returns the model's turn as it appears in the following conversation, or `None` if the response is empty.
+    /// Returns the model's turn in the form in which the next request contains it, or `None` if the response
+    /// is empty.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -169,19 +170,19 @@ impl Turn {
         (!items.is_empty()).then_some(Self { items, calls })
     }
 
-    /// Returns its calls, in the order of their answers.
+    /// Returns the calls of this turn, in the order of their answers.
     pub fn calls(&self) -> &[ModelCall] {
         &self.calls
     }
 }
 
-struct Call<'a> {
+struct ItemCall<'a> {
     value: Value<'a>,
     model_call: ModelCall,
 }
 
 /// Returns the calls in an item, or `None` if the item is not a turn of a conversation.
-fn item_calls<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'a>>> {
+fn item_calls<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<ItemCall<'a>>> {
     let (_, parts) = format.turn(item).ok()?;
     let calls = parts.into_iter().filter_map(|part| {
         let Content::Call(call) = part.content else { return None };
@@ -190,7 +191,7 @@ fn item_calls<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'
             arguments: call.arguments.into_owned(),
             can_be_answered: call.can_be_answered,
         };
-        Some(Call { value: part.value, model_call })
+        Some(ItemCall { value: part.value, model_call })
     });
     Some(calls.collect())
 }

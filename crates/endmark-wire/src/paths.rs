@@ -1,12 +1,12 @@
-//! The cost of a request by its path, and the place of its model: one table of the providers' paths.
+//! The cost of a request by its path, and the location of its model: one table of the providers' paths.
 //!
-//! This is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so
-//! that a request is judged by the path that its upstream reads.
+//! The table is used if a budget or a list of models applies. A path that servers can read in two ways is an
+//! error, so that a request is judged by the same path that its upstream reads.
 
 mod table;
 mod usage;
 
-pub use crate::deciding::fields::MODEL_ALONE;
+pub use crate::deciding::fields::NON_GENERATING;
 use crate::deciding::{self, DecidingField, fields};
 use crate::edit::Edits;
 use crate::json::Value;
@@ -16,42 +16,42 @@ pub use usage::{only_counts, read_usage};
 
 /// The cost of a request to a path.
 #[derive(Debug, Clone, Copy)]
-pub enum Cost {
+pub enum PathCost {
     /// Tokens of a reply in one of the formats.
     Reply,
-    /// The path uses tokens, which most servers report in the response.
-    Counted(Service),
-    /// The path uses nothing that is billed by tokens.
+    /// Tokens of another service, which most servers report in the response.
+    Counted(TokenService),
+    /// Nothing that is billed by tokens.
     Free,
-    /// A cost that is not counted here, by its kind: `images`, `batches`, or `unknown`.
+    /// A cost that Endmark does not count, by its kind: `images`, `batches`, or `unknown`.
     Uncounted(&'static str),
 }
 
 /// A service other than replies that is billed by tokens.
 #[derive(Debug, Clone, Copy)]
-pub struct Service {
+pub struct TokenService {
     /// Its name, such as `embeddings`.
     pub name: &'static str,
     /// The path of its requests, below the version.
     pub route: &'static str,
     /// The operation of a call, as named by the OpenTelemetry conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
-    /// The fields that decide its cost.
+    /// The fields that decide the cost of its requests.
     pub fields: &'static [DecidingField],
 }
 
-impl Service {
-    /// Returns whether it generates output.
-    pub fn generates(&self) -> bool {
-        deciding::generates(self.fields)
+impl TokenService {
+    /// Returns whether the service generates output.
+    pub fn generates_output(&self) -> bool {
+        deciding::generates_output(self.fields)
     }
 
-    /// Returns the request with `stream_options.include_usage`. Returns `None` if it is not for a stream, already
-    /// requests usage, or is for a service without this option.
+    /// Returns the request with `stream_options.include_usage`. Returns `None` if it is not for a stream, if
+    /// it already requests usage, or if the service does not have this option.
     ///
     /// ```
-    /// use endmark_wire::{json::Value, paths::{Cost, read}};
-    /// let Cost::Counted(service) = read("POST", "/v1/completions", None)?.cost else { panic!() };
+    /// use endmark_wire::{json::Value, paths::{PathCost, read}};
+    /// let PathCost::Counted(service) = read("POST", "/v1/completions", None)?.cost else { panic!() };
     /// let asking = |body| service.with_usage_request(Value::parse_str(body).unwrap());
     /// let expected = br#"{"stream":true,"stream_options":{"include_usage":true}}"#;
     /// assert_eq!(asking(r#"{"stream":true}"#).as_deref(), Some(&expected[..]));
@@ -64,29 +64,29 @@ impl Service {
             return None;
         }
         let mut edits = Edits::for_document(root);
-        openai_chat::ask_for_usage(root, &mut edits);
+        openai_chat::request_usage(root, &mut edits);
         Some(edits.finish())
     }
 }
 
-/// The place in which a request names its model.
+/// The location of the model's name in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelPlace {
+pub enum ModelLocation {
     /// In the field `model` of its body, or in the path.
-    Here,
-    /// It uses no model.
-    Nowhere,
-    /// In a file, in the items of a list, or in a stored object, so it is unknown.
+    InRequest,
+    /// The request uses no model.
+    Unused,
+    /// In a file, in the items of a list, or in a stored object. The model is therefore unknown.
     InFile,
 }
 
-/// The known properties of a path.
+/// What is known about the requests to a path.
 #[derive(Debug, Clone)]
 pub struct PathUse {
     /// The cost of a request to it.
-    pub cost: Cost,
-    /// The place in which a request to it names its model.
-    pub model: ModelPlace,
+    pub cost: PathCost,
+    /// The location of the model's name.
+    pub model: ModelLocation,
     /// The model that the path names.
     pub model_in_path: Option<String>,
 }
@@ -100,23 +100,23 @@ pub struct AmbiguousPath(&'static str);
 const COMPLETIONS: &str = "completions";
 
 /// Gemini's stream as one JSON array.
-const GEMINI_ARRAY: Service = Service {
+const GEMINI_ARRAY: TokenService = TokenService {
     name: "gemini_array",
     route: "/models/{model}:streamGenerateContent",
     operation: "generate_content",
     fields: fields::GEMINI,
 };
 
-/// The kind of a path that is not in the table.
-pub const UNKNOWN: &str = "unknown";
+/// The kind of cost of a path that is not in the table.
+pub const UNKNOWN_COST: &str = "unknown";
 
-/// Reads the path of a request that is not read-only, as its upstream gets it.
+/// Classifies a request that is not read-only by its path, as the upstream will receive it.
 ///
 /// ```
-/// use endmark_wire::paths::{Cost, read};
-/// assert!(matches!(read("POST", "/v1/embeddings", None)?.cost, Cost::Counted(_)));
-/// assert!(matches!(read("POST", "/v1/files", None)?.cost, Cost::Free));
-/// assert!(matches!(read("POST", "/completion", None)?.cost, Cost::Uncounted("unknown")));
+/// use endmark_wire::paths::{PathCost, read};
+/// assert!(matches!(read("POST", "/v1/embeddings", None)?.cost, PathCost::Counted(_)));
+/// assert!(matches!(read("POST", "/v1/files", None)?.cost, PathCost::Free));
+/// assert!(matches!(read("POST", "/completion", None)?.cost, PathCost::Uncounted("unknown")));
 /// assert!(read("POST", "/v1/completions%3f/count_tokens", None).is_err());
 /// # Ok::<(), endmark_wire::paths::AmbiguousPath>(())
 /// ```
@@ -126,9 +126,12 @@ pub const UNKNOWN: &str = "unknown";
 pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, AmbiguousPath> {
     let plain = plain_path(path)?;
     let segments: Vec<&str> = plain.split('/').skip(1).collect();
-    let unknown =
-        |model_in_path| PathUse { cost: Cost::Uncounted(UNKNOWN), model: ModelPlace::Here, model_in_path };
-    let of_row = |row: &&table::Row| row.roots.iter().find_map(|root| row.matches(root, &segments));
+    let unknown = |model_in_path| PathUse {
+        cost: PathCost::Uncounted(UNKNOWN_COST),
+        model: ModelLocation::InRequest,
+        model_in_path,
+    };
+    let of_row = |row: &&table::PathRow| row.roots.iter().find_map(|root| row.matches(root, &segments));
     let Some((row, found)) = TABLE.iter().find_map(|row| Some((row, of_row(&row)?))) else {
         return Ok(unknown(None));
     };
@@ -137,14 +140,14 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
     }
     let known = PathUse { cost: row.cost, model: row.model, model_in_path: found.model };
     Ok(match row.cost {
-        Cost::Free if matches!(method, "POST" | "PUT" | "PATCH") => known,
+        PathCost::Free if matches!(method, "POST" | "PUT" | "PATCH") => known,
         _ if method != "POST" => unknown(known.model_in_path),
-        Cost::Reply if format::find(path, query).is_some() => known,
-        // The array of chunks is not a supported format, but it has its usage.
-        Cost::Reply if plain.ends_with(":streamGenerateContent") => {
-            PathUse { cost: Cost::Counted(GEMINI_ARRAY), ..known }
+        PathCost::Reply if format::find(path, query).is_some() => known,
+        // The array of chunks is not a supported format, but it reports its tokens.
+        PathCost::Reply if plain.ends_with(":streamGenerateContent") => {
+            PathUse { cost: PathCost::Counted(GEMINI_ARRAY), ..known }
         }
-        Cost::Reply => unknown(known.model_in_path),
+        PathCost::Reply => unknown(known.model_in_path),
         _ => known,
     })
 }
@@ -154,11 +157,11 @@ pub fn suggested_path(path: &str) -> Option<String> {
     let with_version = format!("/v1{path}");
     let is_known = !path.starts_with("/v1")
         && read("POST", &with_version, None)
-            .is_ok_and(|found| matches!(found.cost, Cost::Reply | Cost::Counted(_)));
+            .is_ok_and(|found| matches!(found.cost, PathCost::Reply | PathCost::Counted(_)));
     is_known.then_some(with_version)
 }
 
-/// Returns the path as every server reads it.
+/// Returns the decoded path, or an error if servers could decode it differently.
 fn plain_path(path: &str) -> Result<String, AmbiguousPath> {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     let is_plain = |byte: u8| is_unreserved(byte) || b":@!$&'()*+,= ".contains(&byte);
@@ -193,10 +196,10 @@ mod tests {
             Ok(found) => {
                 let model = found.model_in_path.unwrap_or_default();
                 match found.cost {
-                    Cost::Reply => format!("reply {model}"),
-                    Cost::Counted(service) => format!("{} {model}", service.name),
-                    Cost::Free => format!("free {model}"),
-                    Cost::Uncounted(kind) => format!("uncounted {kind} {model}"),
+                    PathCost::Reply => format!("reply {model}"),
+                    PathCost::Counted(service) => format!("{} {model}", service.name),
+                    PathCost::Free => format!("free {model}"),
+                    PathCost::Uncounted(kind) => format!("uncounted {kind} {model}"),
                 }
                 .trim_end()
                 .to_owned()

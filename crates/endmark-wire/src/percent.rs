@@ -13,7 +13,7 @@ pub fn percent_decode(text: &str) -> String {
     while let Some((first, behind)) = rest.split_first() {
         match (first, behind) {
             (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                bytes.push(value(*high) << 4 | value(*low));
+                bytes.push(hex_value(*high) << 4 | hex_value(*low));
                 rest = behind;
             }
             _ => {
@@ -26,7 +26,7 @@ pub fn percent_decode(text: &str) -> String {
 }
 
 /// Returns the value of a hexadecimal digit.
-fn value(digit: u8) -> u8 {
+fn hex_value(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',
         _ => (digit | 0x20) - b'a' + 10,

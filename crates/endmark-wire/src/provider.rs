@@ -11,36 +11,36 @@ pub struct Provider {
     pub origin: &'static str,
     /// The path at which its API begins.
     pub base_path: &'static str,
-    /// Whether its own libraries add the version to a base URL, so that a base URL may lack it.
+    /// Whether its own libraries append the API version to a base URL.
     pub adds_version: bool,
     /// The environment variable in which its own libraries look for a base URL.
     pub base_url_variable: &'static str,
     /// Its name in traces (`gen_ai.provider.name` of the OpenTelemetry conventions).
-    pub traced_as: &'static str,
-    /// Headers that only its libraries send.
+    pub trace_name: &'static str,
+    /// Headers that only the provider's own libraries send.
     pub headers: &'static [&'static str],
-    /// Prefixes that only its keys have.
-    pub keys_begin: &'static [&'static str],
+    /// Prefixes that only keys of this provider have.
+    pub key_prefixes: &'static [&'static str],
     /// The response headers about rate limits.
     pub rate_headers: &'static RateHeaders,
 }
 
-/// The response headers about rate limits: the limit, what remains of it, and when it is reset.
+/// The response headers about rate limits: the limit, the remaining amount, and the time of the reset.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RateHeaders {
-    /// About requests.
+    /// The limit on requests.
     pub requests: [&'static str; 3],
-    /// About tokens.
+    /// The limit on tokens.
     pub tokens: [&'static str; 3],
-    /// Whether the reset is a moment in RFC 3339. Otherwise it is a number of seconds, such as `17s`.
-    pub reset_is_moment: bool,
+    /// Whether the reset is an RFC 3339 timestamp. Otherwise it is a duration, such as `17s`.
+    pub reset_is_timestamp: bool,
 }
 
 /// The headers of OpenAI, which many other servers send, too.
 pub(crate) const OPENAI_RATE_HEADERS: RateHeaders = RateHeaders {
     requests: ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
     tokens: ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
-    reset_is_moment: false,
+    reset_is_timestamp: false,
 };
 
 impl Provider {
@@ -49,7 +49,8 @@ impl Provider {
         format!("{}{}", self.origin, self.base_path)
     }
 
-    /// Returns the base URL to give to its own libraries if a server at this origin acts for it.
+    /// Returns the base URL for the provider's own libraries if a server at this origin replaces the
+    /// provider.
     ///
     /// ```
     /// use endmark_wire::provider::Provider;

@@ -1,7 +1,7 @@
 //! A reply as received, independent of the format: every format's reader produces these types.
 //!
 //! A reply has [`Choice`]s, each with its text, its [`ToolCall`]s and its [`Finish`]. In a stream they come as
-//! [`Delta`]s in [`Event`]s, and [`Received`] assembles them.
+//! [`ChoicePiece`]s in [`Event`]s, and [`Received`] assembles them.
 
 mod amount;
 mod choice;
@@ -17,7 +17,7 @@ mod usage;
 
 pub use choice::{Choice, Continuation};
 pub use details::Details;
-pub use event::{Delta, Event, EventError, Piece};
+pub use event::{ChoicePiece, Event, EventError, Piece};
 pub use finish::Finish;
 pub(crate) use growth::append;
 pub(crate) use received::Fidelity;

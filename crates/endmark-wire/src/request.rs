@@ -19,7 +19,7 @@ use crate::stream::Reader;
 use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
-/// The facts that a request's address states instead of its body.
+/// The facts about a request that are in its path and query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// The part of the path before the model, such as `/v1beta/models/`.
@@ -30,15 +30,16 @@ pub struct Address {
     pub stream: Option<bool>,
 }
 
-/// The facts that the gateway needs to know about a request, in any format.
+/// The facts about a request that the gateway needs, in any format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the request")]
-pub struct View {
+pub struct RequestView {
     /// The model's name. Empty if the request names no model.
     pub model: String,
     /// Whether the response is to be a stream.
     pub stream: bool,
-    /// Whether the end of a stream reports its usage to the client, on request or always.
+    /// Whether the end of the stream reports its usage to the client, because the request asks for it or the
+    /// format always does.
     pub include_usage: bool,
     /// The client's own limit of output tokens.
     pub limit: Option<u64>,
@@ -56,17 +57,18 @@ pub struct View {
     pub required_format: Option<Format>,
     /// The JSON Schema of that text.
     pub text_schema: Option<String>,
-    /// The conversation's name, if the request has one: the provider's own, or the session that the client states.
+    /// The conversation's name, if the request has one: an id of the provider, or the session that the client
+    /// states.
     pub conversation: Option<String>,
-    /// Whether the request can only be forwarded, because its reply is not in the response, or because it cannot be
-    /// parsed. The provider then answers it in its own way.
-    pub only_passes: bool,
+    /// Whether the request can only be forwarded, because the response does not contain the reply, or because
+    /// it cannot be parsed. The provider then answers or rejects it.
+    pub is_pass_through: bool,
 }
 
-/// Fields by which a request asks its provider to shorten the conversation, or states that the provider keeps part of
-/// it. Each has the value that requests nothing. Anthropic and OpenAI: context management. OpenAI: truncation, and
-/// the previous response or conversation. Gemini: cached content.
-const KEPT_BY_PROVIDER: [(&str, Option<&str>); 6] = [
+/// Fields that ask the provider to shorten the conversation, or that refer to a part of it that the provider
+/// stores. Each has the value that requests nothing. Anthropic and OpenAI: context management. OpenAI:
+/// truncation, and the previous response or conversation. Gemini: cached content.
+const PROVIDER_STORAGE_FIELDS: [(&str, Option<&str>); 6] = [
     ("context_management", None),
     ("truncation", Some("disabled")),
     ("previous_response_id", None),
@@ -86,9 +88,9 @@ pub struct Tool {
 
 /// A request as its client sent it, in any format (PC-9): a view, and the bytes themselves.
 ///
-/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
-/// unchanged, so that the provider rejects it itself. If the conversation itself is missing, the request [only
-/// passes](View::only_passes).
+/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and
+/// forwarded unchanged, so that the provider rejects it itself. If the conversation is missing, the request
+/// [is only forwarded](RequestView::is_pass_through).
 ///
 /// Create the readers and writers of its reply with [`Request::response`], [`Request::stream`] and
 /// [`Request::writer`], so that formats cannot be mixed.
@@ -109,13 +111,13 @@ pub struct Request {
     body: String,
     root: Range<usize>,
     address: Address,
-    view: View,
+    view: RequestView,
     /// The position of the conversation. It is cached, because finding it requires a scan of the whole body.
     conversation: OnceLock<Option<Range<usize>>>,
 }
 
 impl Request {
-    /// Reads a request that came to this address.
+    /// Reads a request to this address.
     pub fn parse(
         format: &'static dyn WireFormat,
         body: &[u8],
@@ -127,7 +129,7 @@ impl Request {
         })?;
         if root.kind() != Kind::Object {
             let message = "the body is not a JSON object".to_owned();
-            return Err(RequestError { message, hint: format.facts().hint });
+            return Err(RequestError { message, hint: format.facts().body_hint });
         }
         let view = format.view(root, address);
         let (body, root) = (root.document().to_owned(), root.span());
@@ -141,7 +143,7 @@ impl Request {
     }
 
     /// Returns the facts that were read from it.
-    pub fn view(&self) -> &View {
+    pub fn view(&self) -> &RequestView {
         &self.view
     }
 
@@ -155,17 +157,17 @@ impl Request {
         self.body.as_bytes()
     }
 
-    /// Returns whether the request may contain tool results. This is a byte search: `false` is certain, `true` is
-    /// not.
+    /// Returns whether the request may contain tool results. This is a byte search, so `true` can be wrong
+    /// but `false` is certain.
     pub fn may_have_results(&self) -> bool {
         let has = |word: &&str| memchr::memmem::find(self.body(), word.as_bytes()).is_some();
         self.format.facts().result_keywords.iter().any(has)
     }
 
-    /// Returns the field for which the conversation must not be changed by anything but the provider.
+    /// Returns the field because of which only the provider may change the conversation.
     ///
-    /// The request asks its provider to shorten the conversation, or continues one that the provider stores. Returns
-    /// `None` if the request contains the whole conversation.
+    /// The field asks the provider to shorten the conversation, or continues one that the provider stores.
+    /// Returns `None` if the request contains the whole conversation.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -178,7 +180,7 @@ impl Request {
     /// ```
     pub fn provider_storage_field(&self) -> Option<&'static str> {
         let fields: Vec<_> = self.root().fields().collect();
-        KEPT_BY_PROVIDER
+        PROVIDER_STORAGE_FIELDS
             .into_iter()
             .find(|(name, unless)| {
                 let given = fields.iter().rfind(|field| field.has_name(name)).map(|field| field.value);
@@ -205,8 +207,8 @@ impl Request {
             && flag("tool_choice.disable_parallel_tool_use") != Some(true)
     }
 
-    /// Returns the number of model replies in its conversation. A reply is all that the model writes and calls until
-    /// another role speaks, in however many items.
+    /// Returns the number of model replies in the conversation. Consecutive items of the model count as one
+    /// reply.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -215,10 +217,10 @@ impl Request {
     /// let body = br#"{"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[]},
     ///     {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
     ///     {"type":"function_call_output","call_id":"c","output":"1"}]}"#;
-    /// assert_eq!(Request::parse(found.format, body, &found.address)?.replies(), 1);
+    /// assert_eq!(Request::parse(found.format, body, &found.address)?.reply_count(), 1);
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
-    pub fn replies(&self) -> u32 {
+    pub fn reply_count(&self) -> u32 {
         let mut replies = 0_u32;
         let mut before = None;
         for item in self.items() {
@@ -230,7 +232,7 @@ impl Request {
         replies
     }
 
-    /// Returns the text of the first user turn, by which a session can be recognised.
+    /// Returns the text of the first user turn, which identifies a session.
     pub fn first_user_text(&self) -> Option<String> {
         let is_of_user = |item: &Value<'_>| self.format.role(*item) == Some(Role::User);
         let first = self.items().find(is_of_user)?;
@@ -244,17 +246,17 @@ impl Request {
 
     /// Returns the tools that it offers, in order.
     pub fn tools(&self) -> Vec<Tool> {
-        // Finding the tools requires a scan of the whole conversation.
+        // Finding the tools requires a scan of the whole body.
         if self.view.has_tools { self.format.tools(self.root()) } else { Vec::new() }
     }
 
-    /// Returns the JSON Schema of a tool's arguments, or `None` for a tool that the request does not name.
+    /// Returns the JSON Schema of a tool's arguments, or `None` if the request does not offer the tool.
     pub fn tool_schema(&self, name: &str) -> Option<String> {
         self.tools().into_iter().rfind(|tool| tool.name == name)?.schema
     }
 
-    /// Returns the request with every tool call in its conversation readable for servers, and the number of repaired
-    /// calls; see [`repair`]. Returns `None` if every call was readable.
+    /// Returns the request with repaired tool calls in its conversation, so that servers can read them, and
+    /// the number of repaired calls; see [`repair`]. Returns `None` if every call was readable.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -288,14 +290,14 @@ impl Request {
         Some((repaired, count))
     }
 
-    /// Returns the request for the rest of its reply, or for the complete reply again. Returns `None` if its format
-    /// or content does not allow this.
+    /// Returns the request for the rest of the reply, or for the complete reply again. Returns `None` if the
+    /// format or the content of the reply does not allow this.
     pub fn continuation(&self, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         self.format.continuation(self, ask, terms)
     }
 
-    /// Returns the body that also requests the token counts of the stream. Returns `None` if the request asks for
-    /// them itself, or its format reports them anyway.
+    /// Returns the body with a request for the token counts of the stream. Returns `None` if the request
+    /// already asks for them, or if the format always reports them.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -313,16 +315,17 @@ impl Request {
 
     /// Returns the path of a request for this model, streamed or not, including the query that it needs.
     ///
-    /// Returns `None` if the address determines neither, so that the request's own path is kept. The caller appends
-    /// the other parameters of the client's query.
+    /// Returns `None` if the path of the format contains neither, so that the request keeps its own path. The
+    /// caller appends the other parameters of the client's query.
     pub fn path_for(&self, model: &str, stream: bool) -> Option<String> {
         self.format.path_for(&self.address, model, stream)
     }
 
     /// Returns the request for another upstream, possibly of another provider.
     ///
-    /// It requests `model` if that is given. Its path is [`Request::path_elsewhere`], so that it contains no project
-    /// or deployment of the first upstream. Returns `None` if the model's name does not fit into a path.
+    /// The result requests `model` if it is given. Its path is [`Request::path_at_other_upstream`], which
+    /// contains no project or deployment of the first upstream. Returns `None` if the model's name does not
+    /// fit into a path.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -331,12 +334,13 @@ impl Request {
     /// let request = Request::parse(found.format, br#"{"messages":[]}"#, &found.address)?;
     /// let elsewhere = request.for_other_upstream(Some("larger")).unwrap();
     /// assert_eq!(elsewhere.body(), br#"{"messages":[],"model":"larger"}"#);
-    /// assert_eq!(elsewhere.path_elsewhere(false), "/v1/chat/completions");
+    /// assert_eq!(elsewhere.path_at_other_upstream(false), "/v1/chat/completions");
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
     pub fn for_other_upstream(&self, model: Option<&str>) -> Option<Self> {
         let view = self.view();
-        let path = self.format.path_elsewhere(&self.address, model.unwrap_or(&view.model), view.stream);
+        let path =
+            self.format.path_at_other_upstream(&self.address, model.unwrap_or(&view.model), view.stream);
         let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
         let address = self.format.address(path, query)?;
         // If the path named the model, the body may not.
@@ -346,7 +350,7 @@ impl Request {
             None => self.address.model.as_deref().filter(|_| !is_named()),
         };
         let body = named.map_or_else(|| self.body().to_vec(), |model| self.format.with_model(self, model));
-        // A request remains a request when one string in it changes.
+        // Changing one string cannot make the request invalid.
         Self::parse(self.format, &body, &address).ok()
     }
 
@@ -375,14 +379,15 @@ impl Request {
         Self::parse(self.format, body.as_bytes(), &address).ok()
     }
 
-    /// Returns the path of the same request at another upstream, including the query that it needs. If the request's
-    /// own path contains something that only its host has, the path is below `/v1`, which represents the base URL
-    /// there.
-    pub fn path_elsewhere(&self, stream: bool) -> String {
-        self.format.path_elsewhere(&self.address, &self.view.model, stream)
+    /// Returns the path of the same request at another upstream, including the query that it needs. If the
+    /// request's own path contains something specific to its host, the result is below `/v1`, which stands
+    /// for the base URL of the other upstream.
+    pub fn path_at_other_upstream(&self, stream: bool) -> String {
+        self.format.path_at_other_upstream(&self.address, &self.view.model, stream)
     }
 
-    /// Returns the texts that an echoing server may put before its continuation of `so_far`, the likeliest first.
+    /// Returns the texts that an echoing server may send before its continuation of `so_far`, the most likely
+    /// first.
     pub fn echoes(&self, so_far: &str) -> Vec<String> {
         self.format.echoes(self, so_far)
     }
@@ -392,18 +397,19 @@ impl Request {
         Response::parse(self, body)
     }
 
-    /// Returns a reader of a streamed response, which stores at most this many bytes of it.
+    /// Returns a reader of a streamed response. It stores at most this many bytes of the response.
     pub fn stream(&self, keep_bytes: usize) -> Box<dyn Reader> {
         self.format.reader(self, keep_bytes)
     }
 
-    /// Returns a writer of the client's side of a stream. If the format repeats content, it remembers at most this
-    /// many bytes of what the client has.
+    /// Returns a writer of the client's side of a stream. If the format repeats content, the writer remembers
+    /// at most this many bytes of what the client has received.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
     }
 
-    /// Returns whether the client asks the provider not to store the reply. No later request can refer to it then.
+    /// Returns whether the client asks the provider not to store the reply. Later requests then cannot refer
+    /// to it.
     pub fn declines_storage(&self) -> bool {
         self.root().field("store").and_then(Value::as_bool) == Some(false)
     }
@@ -414,8 +420,8 @@ impl Request {
         ids.map(Into::into).collect()
     }
 
-    /// Returns the request with references replaced by complete items, by id. Also returns the number of replaced
-    /// references.
+    /// Returns the request with references to stored items replaced by the complete items, and the number of
+    /// replaced references.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -431,12 +437,12 @@ impl Request {
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
     #[must_use]
-    pub fn with_items(&self, whole: &HashMap<String, String>) -> (Self, usize) {
+    pub fn with_items(&self, complete_items: &HashMap<String, String>) -> (Self, usize) {
         let mut edits = Edits::for_document(self.root());
         let mut replaced = 0;
         for item in self.items() {
             let id = self.format.reference(item).and_then(Value::text);
-            if let Some(raw) = id.and_then(|id| whole.get(id.as_ref())) {
+            if let Some(raw) = id.and_then(|id| complete_items.get(id.as_ref())) {
                 edits.replace(item, raw);
                 replaced += 1;
             }
@@ -445,27 +451,28 @@ impl Request {
         request.map_or_else(|| (self.clone(), 0), |request| (request, replaced))
     }
 
-    /// Returns the id of the response that the request continues from, if its server is to remember that response.
+    /// Returns the id of the stored response that this request continues.
     pub fn previous_response(&self) -> Option<String> {
         self.format.previous_response(self.root()).and_then(Value::text).map(Into::into)
     }
 
-    /// Returns the request continuing from another response. A request that continues no response is unchanged.
+    /// Returns the request as a continuation of another response. A request that continues no response is
+    /// unchanged.
     #[must_use]
     pub fn with_previous_response(&self, id: &str) -> Self {
         let Some(own) = self.format.previous_response(self.root()) else { return self.clone() };
         let mut edits = Edits::for_document(self.root());
         edits.replace(own, &quote(id));
-        // A request remains a request when one string in it changes.
+        // Changing one string cannot make the request invalid.
         Self::parse(self.format, &edits.finish(), &self.address).unwrap_or_else(|_| self.clone())
     }
 
-    /// Returns the items of its conversation, or its text if the conversation is only a text.
+    /// Returns the items of the conversation, or its text if it is a single string.
     fn items(&self) -> impl Iterator<Item = Value<'_>> {
         let find = || Some(self.root().field(self.format.facts().conversation_field)?.span());
         let span = self.conversation.get_or_init(find).clone();
         let list = span.map(|span| Value::from_checked(&self.body, span));
-        let alone = list.filter(|list| self.format.is_turn_alone(*list));
+        let alone = list.filter(|list| self.format.is_single_turn(*list));
         alone.into_iter().chain(list.into_iter().flat_map(Value::items))
     }
 

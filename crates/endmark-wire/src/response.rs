@@ -11,7 +11,7 @@ use crate::json::Value;
 use crate::reply::{Choice, StoredItem, ToolCall, Usage};
 use crate::request::Request;
 use crate::wire_format::WireFormat;
-use crate::writer::End;
+use crate::writer::ReportedEnd;
 
 /// The content of a response, in any format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the bytes that its choices and calls need in addition to their texts.
+    /// Returns the bytes of memory that its choices and calls need in addition to their texts.
     pub fn entry_bytes(&self) -> usize {
         let calls: usize = self.choices.iter().map(|choice| choice.tool_calls.len()).sum();
         self.choices.len() * size_of::<Choice>() + calls * size_of::<ToolCall>()
@@ -79,8 +79,8 @@ impl Response {
 }
 
 impl Response {
-    /// Returns the items of a changed response that its provider stores differently or not at all. Later requests may
-    /// refer to them by id alone.
+    /// Returns the items of a changed response that its provider stores in another form or not at all. Later
+    /// requests may refer to them by id alone.
     pub fn changed_items(&self, changed: &[u8]) -> Vec<StoredItem> {
         let before: HashSet<&str> =
             self.format.stored_items(self.root()).into_iter().map(Value::raw).collect();
@@ -90,47 +90,48 @@ impl Response {
     }
 }
 
-/// Changes to a response. Anything unchanged stays byte for byte. Changes of a choice or call that the response lacks
-/// are ignored.
+/// Changes to a response. Everything else stays byte for byte. Changes to a choice or call that the response
+/// lacks are ignored.
 pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Sets a choice's text.
     fn set_text(&mut self, choice: u32, text: &str);
 
-    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`]. If the format has an object for
-    /// them, arguments that are not an object are not written.
+    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`]. If the format represents
+    /// them as an object, arguments that are not an object are ignored.
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
     /// Sets or removes the provider's signature of one of a choice's calls, if clients send signatures back. A
     /// signature is valid only for the call that it arrived with.
     fn sign_call(&mut self, _choice: u32, _call: u32, _signature: Option<&str>) {}
 
-    /// Sets the provider's signature of the rest of a choice's text, if clients send signatures back.
+    /// Sets the provider's signature of the continued part of a choice's text, if clients send signatures
+    /// back.
     fn set_signature(&mut self, _choice: u32, _signature: &str) {}
 
-    /// Sets which of the client's stop sequences a choice ends at, in formats with a field for it.
+    /// Sets the client's stop sequence that ended a choice, in formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Adds calls after those the choice has.
+    /// Adds calls after the existing calls of a choice.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Records which calls stay cut, before their choice's end is set.
+    /// Records which calls remain cut, before the end of their choice is set.
     ///
-    /// They are removed if the format cannot show a cut call. In such a format arguments are an object, and an
-    /// incomplete object would look like the intended one.
-    fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
+    /// The calls are removed if the format cannot show a cut call. In such a format arguments are an object,
+    /// and an incomplete object would look complete.
+    fn note_cut_calls(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
-    /// Returns whether a reply can show the received part of a cut call.
+    /// Returns whether a response in this format can show the received part of a cut call.
     fn shows_cut_calls(&self) -> bool {
         true
     }
 
     /// Sets how a choice ended.
-    fn set_end(&mut self, choice: u32, end: End);
+    fn set_end(&mut self, choice: u32, end: ReportedEnd);
 
-    /// Sets the response's id, if the client continues from one.
+    /// Sets the response's id, if clients continue from a response by its id.
     fn set_id(&mut self, _id: &str) {}
 
-    /// Sets the token counts. Their other details stay.
+    /// Sets the token counts. Other details of the usage stay.
     fn set_usage(&mut self, usage: &Usage);
 
     /// Sets the `endmark` object next to the provider's own fields.

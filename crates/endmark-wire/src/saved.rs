@@ -4,7 +4,7 @@ use crate::error::ProviderError;
 use crate::format::{FORMATS, WireFormat};
 use crate::json::{Kind, Value};
 use crate::reply::Choice;
-use crate::request::View;
+use crate::request::RequestView;
 use crate::response::Reply;
 
 /// A saved reply.
@@ -23,21 +23,21 @@ pub struct SavedReply {
 /// A format recognises its own replies by a field and value that no other document has.
 ///
 /// ```
-/// use endmark_wire::saved::saved_reply;
+/// use endmark_wire::saved::read_saved_reply;
 ///
 /// let body = br#"{"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "length",
 ///     "message": {"role": "assistant", "content": "The harb"}}]}"#;
-/// let saved = saved_reply(body).unwrap();
+/// let saved = read_saved_reply(body).unwrap();
 /// assert_eq!((saved.format.name(), saved.reply.choices[0].text.as_str()), ("openai_chat", "The harb"));
-/// assert!(saved_reply(br#"{"choices": ["red", "blue"]}"#).is_none());
+/// assert!(read_saved_reply(br#"{"choices": ["red", "blue"]}"#).is_none());
 /// ```
-pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
+pub fn read_saved_reply(body: &[u8]) -> Option<SavedReply> {
     let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
     let written = FORMATS.into_iter().filter(|format| format.recognises(root)).find_map(|format| {
-        let mut reply = format.reply(root, &View::default()).ok()?;
+        let mut reply = format.reply(root, &RequestView::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
-            // The request failed before any content arrived, so an empty choice is judged.
+            // The request failed before any content arrived, so judge an empty choice.
             reply.choices.push(Choice::new(0));
         }
         (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })
@@ -54,8 +54,8 @@ const ERROR_FIELDS: [&str; 9] =
 fn bare_error(root: Value<'_>) -> Option<SavedReply> {
     let field = root.field("error").filter(|error| error.kind() == Kind::Object);
     let error = field.or_else(|| root.has_text("object", "error").then_some(root))?;
-    let is_stated = error.word("message").is_some()
-        && ["type", "code", "status"].iter().any(|name| error.word_or_number(name).is_some());
+    let is_stated = error.non_empty_text("message").is_some()
+        && ["type", "code", "status"].iter().any(|name| error.text_or_number(name).is_some());
     let has_others = root.fields().any(|field| !ERROR_FIELDS.iter().any(|name| field.has_name(name)));
     if !is_stated || has_others {
         return None;

@@ -1,4 +1,5 @@
-//! The client's side of a stream in any format: frames that pass, frames that are held back, and their replacements.
+//! The client's side of a stream in any format: frames that pass, frames that are held back, and frames that
+//! replace them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -11,7 +12,7 @@ use crate::sse::{Frame, comment};
 
 /// How a choice should report its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum End {
+pub enum ReportedEnd {
     /// The model ended its turn.
     Turn,
     /// The model called tools.
@@ -26,70 +27,72 @@ pub struct ChoiceEnd<'a> {
     /// The number of the choice.
     pub choice: u32,
     /// How the choice ended. `None` keeps the provider's own finish reason.
-    pub end: Option<End>,
-    /// Endmark's own statement about it.
+    pub end: Option<ReportedEnd>,
+    /// Endmark's own statement about the choice.
     pub endmark: Option<&'a RawValue>,
-    /// Whether all of its text that the client lacked was written, so that held text is dropped.
-    pub rewritten: bool,
+    /// Whether all text that the client lacked was written, so that the held text is dropped.
+    pub is_rewritten: bool,
 }
 
 /// The end of a stream.
 #[derive(Debug, Clone, Default)]
-pub struct Closing<'a> {
-    /// The choices whose end differs from the one that is held back. Held frames of other choices pass unchanged.
+pub struct StreamEnd<'a> {
+    /// The choices that end differently from the held frames. Held frames of other choices pass unchanged.
     pub choices: &'a [ChoiceEnd<'a>],
     /// The tokens of all calls, if there was more than one.
     pub usage: Option<Usage>,
-    /// Whether the stream's own last event was lost after the end of the reply. It is written if the format has one.
+    /// Whether the reply ended but the stream's last event was lost. The writer adds that event if the format
+    /// has one.
     pub is_end_lost: bool,
 }
 
-/// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held back.
+/// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held
+/// back.
 ///
-/// All returned bytes are ready to be sent, and are never retracted. It accepts only complete frames, because the
-/// bytes after half a frame would become part of it. If the client has the beginning of a part, only the rest is
-/// written.
+/// All returned bytes are ready to be sent and are never retracted. The writer accepts only complete frames,
+/// because bytes after an incomplete frame would become part of it. If the client has the beginning of a
+/// part, only the rest is written.
 ///
-/// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame while the upstream sends. Then either
-/// [`Writer::release`], or any of [`Writer::write_text`], [`Writer::write_arguments`] and [`Writer::write_tool_call`], and
-/// [`Writer::close`] or [`Writer::write_error`] at the end.
+/// The order of calls is: [`Writer::pass`] or [`Writer::hold`] for every frame while the upstream sends. Then
+/// either [`Writer::release`], or any of [`Writer::write_text`], [`Writer::write_arguments`] and
+/// [`Writer::write_tool_call`]. At the end, [`Writer::close`] or [`Writer::write_error`].
 pub trait Writer: fmt::Debug + Send + Sync {
-    /// Appends a frame unchanged to the client's bytes. Held frames go first if the order of all events matters in
-    /// the format.
+    /// Appends a frame unchanged to the client's bytes. If the order of all events matters in the format, the
+    /// held frames come first.
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>);
 
-    /// Holds back a frame from the client until it is known how its reply ends.
+    /// Holds a frame back until the end of its reply is known.
     fn hold(&mut self, frame: Frame, event: &Event);
 
-    /// Returns whether anything is held back.
-    fn holds(&self) -> bool;
+    /// Returns whether any frame is held back.
+    fn is_holding(&self) -> bool;
 
-    /// Returns whether the client's side can still be written.
+    /// Returns whether Endmark can still write to the client's stream.
     ///
-    /// If not, the stream can only pass, or end in an error. That is so past the limit on remembered bytes, and if
-    /// the client has the beginning of something that cannot be completed here. Examples are a thought without its
-    /// signature, or the output of one of the server's tools.
+    /// Otherwise the stream can only pass, or end in an error. This is the case after the limit on remembered
+    /// bytes, and after the beginning of something that only the server can complete. Examples are a thought
+    /// without its signature, or the output of one of the server's tools.
     fn can_write(&self) -> bool {
         true
     }
 
-    /// Returns everything held back, unchanged.
+    /// Returns all held frames, unchanged.
     fn release(&mut self) -> Vec<u8>;
 
-    /// Returns the next characters of a choice's text.
+    /// Returns the bytes that append to a choice's text.
     fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
-    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces.
-    /// In that case [`Writer::write_tool_call`] writes the complete call.
+    /// Returns the bytes that append to a call's arguments. Returns `None` if the format does not send
+    /// arguments in pieces. In that case [`Writer::write_tool_call`] writes the complete call.
     fn write_arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
-    /// Returns whether [`Writer::write_arguments`] can continue a call of which the client has the beginning.
+    /// Returns whether [`Writer::write_arguments`] can continue a call that the client has begun to receive.
     fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
-    /// Returns a complete tool call that the client has not begun to receive.
+    /// Returns the bytes of a complete tool call that the client has not begun to receive.
     fn write_tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
-    /// Returns the provider's signature of the text that was written here, if clients send signatures back.
+    /// Returns the bytes of the provider's signature of the written text, if clients send signatures back.
     fn write_signature(&mut self, _choice: u32, _signature: &str) -> Vec<u8> {
         Vec::new()
     }
@@ -97,37 +100,39 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Records which of the client's stop sequences ended a choice, for formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Returns whether the arguments of a call arrive at once, as an object. A client that runs calls on arrival must
-    /// not receive one before it is known to be complete.
-    fn calls_come_whole(&self) -> bool {
+    /// Returns whether the arguments of a call arrive as one object. A client that runs calls on arrival must
+    /// not receive such a call before it is known to be complete.
+    fn calls_arrive_complete(&self) -> bool {
         false
     }
 
-    /// Returns whether [`Writer::write_tool_call`] can write a cut call: the end of the reply discloses the cut.
+    /// Returns whether [`Writer::write_tool_call`] can write a cut call, because the end of the reply
+    /// discloses the cut.
     fn shows_cut_calls(&self) -> bool {
         true
     }
 
-    /// Records the id of the response that is written, for a client that has no part of the reply yet.
-    fn set_answer_id(&mut self, _id: &str) {}
+    /// Records the id of the written response, for a client that has received no part of the reply.
+    fn set_response_id(&mut self, _id: &str) {}
 
-    /// Records which calls stay cut, before the stream ends.
+    /// Records which calls remain cut, before the stream ends.
     ///
-    /// Returns the outcome of each call whose received part is not shown. If the end of a reply does not distinguish
-    /// a cut call from a finished one, the client must not receive the call's end.
-    fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+    /// Returns the outcome of each call that the client does not receive as far as it arrived. If the end of
+    /// a reply does not distinguish a cut call from a finished one, the client must not receive the call's
+    /// end.
+    fn note_cut_calls(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }
 
-    /// Returns the end of the stream.
-    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
+    /// Returns the bytes that end the stream.
+    fn close(&mut self, closing: &StreamEnd<'_>) -> Vec<u8>;
 
-    /// Returns the end of a broken stream in the provider's own shape, so that no client mistakes it for a whole one.
-    /// A held error of the upstream is used instead. Held frames other than an end come first.
+    /// Returns the bytes that end a broken stream in the provider's own shape, so that no client treats it as
+    /// complete. A held error of the upstream is used instead. Held frames other than an end come first.
     fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
-    /// Returns the items that were written or completed here, once the stream is closed. The provider stores
-    /// different ones or none, and later requests may refer to them by id alone.
+    /// Returns the items that Endmark wrote or completed, once the stream is closed. The provider stores them
+    /// in another form or not at all, and later requests may refer to them by id alone.
     fn changed_items(&self) -> Vec<StoredItem> {
         Vec::new()
     }
@@ -138,19 +143,20 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 }
 
-/// The outcome of a call that stays cut, if the client does not get all of the received part.
+/// The outcome of a call that remains cut, if the client does not receive it as far as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutCall {
-    /// The client has nothing of it, and gets nothing.
-    LeftOut,
-    /// The client has its beginning, and treats it as finished unless the stream ends in an error.
-    Begun,
+    /// The client receives nothing of it.
+    Omitted,
+    /// The client has received its beginning. It treats the call as finished unless the stream ends in an
+    /// error.
+    Started,
 }
 
-/// Why a stream broke off.
+/// The reason why a stream broke off.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamError<'a> {
-    /// What happened, and what to do about it.
+    /// What happened, and how to resolve it.
     pub message: &'a str,
     /// The kind of error, such as `endmark_reply_cut`.
     pub kind: &'a str,
@@ -158,7 +164,7 @@ pub struct StreamError<'a> {
     pub status: u16,
     /// Endmark's own statement about the reply.
     pub endmark: Option<&'a RawValue>,
-    /// The choices that ended nevertheless.
+    /// The choices that ended before the stream broke off.
     pub choices: &'a [ChoiceEnd<'a>],
 }
 
@@ -174,24 +180,24 @@ pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
     endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default()
 }
 
-/// Frames that are held back, each with its content.
+/// The frames that are held back, each with its content.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeldFrames {
     frames: VecDeque<(Frame, Event)>,
-    /// Whether they are ordered by group.
-    gathered: bool,
+    /// Whether the frames are ordered by group.
+    is_grouped: bool,
 }
 
 impl HeldFrames {
     pub(crate) fn push(&mut self, frame: Frame, event: &Event) {
-        self.gathered = false;
+        self.is_grouped = false;
         self.frames.push_back((frame, event.clone()));
     }
 
-    /// Moves the frames of each group after its first one, in the order in which the groups begin. A frame without a
-    /// group keeps its place between groups. One call is enough until more is held.
-    pub(crate) fn gather<K: Hash + Eq>(&mut self, group: impl Fn(&Frame, &Event) -> Option<K>) {
-        if std::mem::replace(&mut self.gathered, true) {
+    /// Makes the frames of each group consecutive. The groups keep the order of their first frames, and a
+    /// frame without a group is a group of its own. Does nothing if no frame was added after the last call.
+    pub(crate) fn group_frames<K: Hash + Eq>(&mut self, group: impl Fn(&Frame, &Event) -> Option<K>) {
+        if std::mem::replace(&mut self.is_grouped, true) {
             return;
         }
         let mut groups: Vec<Vec<(Frame, Event)>> = Vec::new();
@@ -212,13 +218,13 @@ impl HeldFrames {
         self.frames.drain(..count.min(self.frames.len())).collect()
     }
 
-    /// Removes and returns the first frames for as long as `is` accepts them.
+    /// Removes and returns the leading frames that `is` accepts.
     pub(crate) fn take_while(&mut self, is: impl Fn(&Frame, &Event) -> bool) -> Vec<(Frame, Event)> {
         let count = self.frames.iter().take_while(|(frame, event)| is(frame, event)).count();
         self.take_first(count)
     }
 
-    /// Holds these before all others.
+    /// Puts these frames before all held frames.
     pub(crate) fn put_first(&mut self, frames: Vec<(Frame, Event)>) {
         for frame in frames.into_iter().rev() {
             self.frames.push_front(frame);
@@ -248,8 +254,8 @@ impl HeldFrames {
         self.frames = frames.into();
     }
 
-    /// Returns the error that the upstream sent.
-    pub(crate) fn write_error(&self) -> Option<&Frame> {
+    /// Returns the held frame with an error of the upstream.
+    pub(crate) fn upstream_error(&self) -> Option<&Frame> {
         self.frames.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
     }
 }

@@ -9,23 +9,23 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use endmark_context::conversation::{
-    Content, Conversation, Edit, EditError, Message, NewResult, Pairs, Place, Role, Turn,
+    CallPairs, Content, Conversation, Edit, EditError, InsertedMessage, NewResult, PartPosition, Role, Turn,
 };
 use endmark_wire::conversation::{ConversationError, Dialogue};
 use endmark_wire::format::{FORMATS, WireFormat, find_by_name};
 use endmark_wire::json::Value;
 use proptest::prelude::*;
 
-fn folder() -> PathBuf {
+fn fixture_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversation")
 }
 
 fn body(format: &dyn WireFormat) -> Vec<u8> {
-    std::fs::read(folder().join(format!("{}.json", format.name()))).unwrap()
+    std::fs::read(fixture_folder().join(format!("{}.json", format.name()))).unwrap()
 }
 
-fn expect(name: &str, rendered: &[u8]) {
-    let path = folder().join(name);
+fn assert_matches_golden(name: &str, rendered: &[u8]) {
+    let path = fixture_folder().join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, rendered).unwrap();
     }
@@ -35,26 +35,26 @@ fn expect(name: &str, rendered: &[u8]) {
 }
 
 #[test]
-fn every_kind_of_part_is_viewed() {
+fn every_kind_of_part_is_read() {
     for format in FORMATS {
         let body = body(format);
         let dialogue = Dialogue::read(format, &body).unwrap();
         let conversation = dialogue.conversation();
         check_spans(conversation, &body);
-        let pairs = Pairs::of(conversation);
+        let pairs = CallPairs::of(conversation);
         let mut out = String::new();
         for (position, turn) in conversation.turns.iter().enumerate() {
             writeln!(out, "{position} {:?}", turn.role).unwrap();
             for (part, standing) in turn.parts.iter().enumerate() {
-                let place = Place { turn: position, part };
+                let place = PartPosition { turn: position, part };
                 let with = pairs.result_of(place).or_else(|| pairs.call_of(place));
                 let with = with.map(|with| format!(" <> {}.{}", with.turn, with.part)).unwrap_or_default();
                 let raw = std::str::from_utf8(&body[standing.span.clone()]).unwrap();
                 writeln!(out, "  {part}{with} {:?}\n      {raw}", standing.content).unwrap();
             }
         }
-        writeln!(out, "unanswered {:?}, orphans {:?}", pairs.unanswered(), pairs.orphans()).unwrap();
-        expect(&format!("{}.txt", format.name()), out.as_bytes());
+        writeln!(out, "unanswered {:?}, orphans {:?}", pairs.unanswered(), pairs.orphan_results()).unwrap();
+        assert_matches_golden(&format!("{}.txt", format.name()), out.as_bytes());
     }
 }
 
@@ -62,26 +62,27 @@ fn position(conversation: &Conversation<'_>, is_it: impl Fn(&Turn<'_>) -> bool) 
     conversation.turns.iter().position(is_it).unwrap()
 }
 
-fn assert_text(turn: &Turn<'_>, text: &str) -> bool {
+fn contains_text(turn: &Turn<'_>, text: &str) -> bool {
     turn.texts().any(|part_text| part_text == text)
 }
 
-/// Returns the same list of edits in every format. A part and a turn are dropped, a result gets another text, and
-/// turns are replaced. The results of a call are moved after it, and a crashed call gets one.
+/// Returns the same list of edits in every format. It drops a part and a turn, changes the text of a result,
+/// and replaces turns. It moves the results of a call after the call, and adds a result to a call that has
+/// none.
 fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
-    let pairs = Pairs::of(conversation);
+    let pairs = CallPairs::of(conversation);
     let media =
         position(conversation, |turn| turn.parts.iter().any(|p| matches!(p.content, Content::Media(_))));
     let in_turn = |turn: usize, is_it: fn(&Content<'_>) -> bool| {
         let part = conversation.turns[turn].parts.iter().position(|part| is_it(&part.content)).unwrap();
-        Place { turn, part }
+        PartPosition { turn, part }
     };
-    // Parallel calls are in one turn, or in consecutive turns of their own.
+    // Parallel calls are in one turn, or in consecutive turns.
     let calling = position(conversation, |turn| turn.calls().next().is_some());
-    let next = |(call, _): &(Place, Place)| call.turn == calling || call.turn == calling + 1;
-    let called: Vec<(Place, Place)> = pairs.pairs().filter(next).collect();
+    let next = |(call, _): &(PartPosition, PartPosition)| call.turn == calling || call.turn == calling + 1;
+    let called: Vec<(PartPosition, PartPosition)> = pairs.pairs().filter(next).collect();
     let behind_calls = called.iter().map(|(call, _)| call.turn + 1).max().unwrap();
-    let mut results: Vec<Place> = called.into_iter().map(|(_, result)| result).collect();
+    let mut results: Vec<PartPosition> = called.into_iter().map(|(_, result)| result).collect();
     results.sort();
     let shortened = results[0];
     let crashed = *pairs.unanswered().last().unwrap();
@@ -92,38 +93,41 @@ fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
         Edit::SetText { place: shortened, text: "[short \"ened\"]".to_owned() },
         Edit::Insert {
             before: behind_calls,
-            message: Message::Results(results.into_iter().map(NewResult::Moved).collect()),
+            message: InsertedMessage::Results(results.into_iter().map(NewResult::Moved).collect()),
         },
         Edit::Replace {
-            turns: position(conversation, |turn| assert_text(turn, "middle begins"))
-                ..position(conversation, |turn| assert_text(turn, "middle ends")) + 1,
-            message: Message::User("the middle,\nin short".to_owned()),
+            turns: position(conversation, |turn| contains_text(turn, "middle begins"))
+                ..position(conversation, |turn| contains_text(turn, "middle ends")) + 1,
+            message: InsertedMessage::User("the middle,\nin short".to_owned()),
         },
         Edit::Insert {
             before: crashed.turn + 1,
-            message: Message::Results(vec![NewResult::Absent { call: crashed, text: "no result".into() }]),
+            message: InsertedMessage::Results(vec![NewResult::Absent {
+                call: crashed,
+                text: "no result".into(),
+            }]),
         },
-        Edit::Insert { before: last + 1, message: Message::User("one more".to_owned()) },
+        Edit::Insert { before: last + 1, message: InsertedMessage::User("one more".to_owned()) },
     ]
 }
 
 #[test]
-fn edits_by_turn_keep_every_other_byte() {
+fn edits_by_turn_leave_all_remaining_bytes_unchanged() {
     for format in FORMATS {
         let body = body(format);
         let dialogue = Dialogue::read(format, &body).unwrap();
         let conversation = dialogue.conversation();
         let edits = edits(conversation);
         let edited = dialogue.edit(&edits).unwrap();
-        expect(&format!("{}.edited.json", format.name()), &edited);
+        assert_matches_golden(&format!("{}.edited.json", format.name()), &edited);
         let again = Dialogue::read(format, &edited).unwrap();
         assert_eq!(again.surroundings(), dialogue.surroundings(), "{}", format.name());
         // The parts without an edit keep their order and their bytes.
-        let changes = endmark_context::conversation::Changes::new(conversation, &edits).unwrap();
+        let changes = endmark_context::conversation::ConversationChanges::new(conversation, &edits).unwrap();
         let mut rest = edited.as_slice();
         for (position, turn) in conversation.turns.iter().enumerate() {
-            let is_kept = |part| !changes.drops_part(Place { turn: position, part });
-            let is_new = |part| changes.text(Place { turn: position, part }).is_some();
+            let is_kept = |part| !changes.drops_part(PartPosition { turn: position, part });
+            let is_new = |part| changes.text(PartPosition { turn: position, part }).is_some();
             if !(0..turn.parts.len()).all(|part| is_kept(part) && !is_new(part)) {
                 continue;
             }
@@ -131,17 +135,22 @@ fn edits_by_turn_keep_every_other_byte() {
             let at = rest.windows(raw.len()).position(|window| window == raw);
             rest = &rest[at.unwrap_or_else(|| panic!("turn {position} of {}", format.name())) + raw.len()..];
         }
-        // The edits applied to the data equal the conversation read from the edited bytes.
+        // Edits of the data and edits of the bytes have the same result.
         let applied = changes.apply(conversation);
-        assert_eq!(response_items(&applied), response_items(again.conversation()), "{}", format.name());
-        let pairs = Pairs::of(again.conversation());
-        let open = Pairs::of(conversation).unanswered().len() - 1;
-        assert_eq!((pairs.unanswered().len(), pairs.orphans().len()), (open, 0), "{}", format.name());
+        assert_eq!(
+            content_descriptions(&applied),
+            content_descriptions(again.conversation()),
+            "{}",
+            format.name()
+        );
+        let pairs = CallPairs::of(again.conversation());
+        let open = CallPairs::of(conversation).unanswered().len() - 1;
+        assert_eq!((pairs.unanswered().len(), pairs.orphan_results().len()), (open, 0), "{}", format.name());
     }
 }
 
-/// Returns the contents in order, without the parts of a new result that a format cannot represent.
-fn response_items(conversation: &Conversation<'_>) -> Vec<String> {
+/// Returns the contents in order, without those parts of a new result that a format cannot represent.
+fn content_descriptions(conversation: &Conversation<'_>) -> Vec<String> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
     let part_text = parts.map(|part| match &part.content {
         Content::Result(result) => format!("{:?} says {:?}", result.call_id, result.text),
@@ -174,7 +183,10 @@ fn a_bare_list_of_messages_is_a_conversation() {
         let list = of_body.source().to_owned();
         let of_list = Dialogue::read(format, list.as_bytes()).unwrap();
         assert_eq!(of_list.surroundings(), ["", ""]);
-        assert_eq!(response_items(of_list.conversation()), response_items(of_body.conversation()));
+        assert_eq!(
+            content_descriptions(of_list.conversation()),
+            content_descriptions(of_body.conversation())
+        );
         let edited = of_list.edit(&edits(of_list.conversation())).unwrap();
         let whole = of_body.edit(&edits(of_body.conversation())).unwrap();
         assert_eq!(
@@ -185,7 +197,7 @@ fn a_bare_list_of_messages_is_a_conversation() {
 }
 
 #[test]
-fn a_non_conversation_is_refused_with_the_position() {
+fn the_error_contains_the_position_of_an_invalid_item() {
     let error = |name: &str, body: &str| {
         let error = Dialogue::read(find_by_name(name).unwrap(), body.as_bytes()).unwrap_err();
         assert!(!matches!(error, ConversationError::Json(_)) || body.starts_with('{'));
@@ -220,9 +232,9 @@ fn an_input_of_one_text_is_one_turn() {
     let body = br#"{"model":"m","input":"Hi"}"#;
     let dialogue = Dialogue::read(format, body).unwrap();
     assert!(dialogue.conversation().turns[0].is_from_user());
-    let new = Edit::SetText { place: Place { turn: 0, part: 0 }, text: "Ho".to_owned() };
+    let new = Edit::SetText { place: PartPosition { turn: 0, part: 0 }, text: "Ho".to_owned() };
     assert_eq!(dialogue.edit(&[new]).unwrap(), br#"{"model":"m","input":"Ho"}"#);
-    assert_eq!(dialogue.edit(&[Edit::DropTurn(0)]), Err(EditError::NoList));
+    assert_eq!(dialogue.edit(&[Edit::DropTurn(0)]), Err(EditError::NotAList));
 }
 
 #[test]
@@ -230,21 +242,21 @@ fn conflicting_edits_are_refused() {
     let format = find_by_name("openai_chat").unwrap();
     let body = br#"[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]}]"#;
     let dialogue = Dialogue::read(format, body).unwrap();
-    let place = Place { turn: 1, part: 0 };
+    let place = PartPosition { turn: 1, part: 0 };
     let refused = |edit| dialogue.edit(&[edit]).unwrap_err().to_string();
     assert_eq!(refused(Edit::DropTurn(2)), "there is no part 0 in turn 2 of 2");
     assert_eq!(
         refused(Edit::SetText { place, text: String::new() }),
         "part 0 of turn 1 is of another kind than this edit needs"
     );
-    let moved = Message::Results(vec![NewResult::Moved(place)]);
+    let moved = InsertedMessage::Results(vec![NewResult::Moved(place)]);
     assert!(refused(Edit::Insert { before: 2, message: moved }).contains("another kind"));
-    let message = Message::User(String::new());
+    let message = InsertedMessage::User(String::new());
     assert!(refused(Edit::Replace { turns: 1..3, message }).contains("turn 2 of 2"));
     assert_eq!(dialogue.conversation().turns[1].role, Role::Assistant);
 }
 
-/// JSON with the words of the formats in valid and invalid places.
+/// JSON with the formats' names and words in valid and invalid positions.
 fn any_json() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "messages",
@@ -301,14 +313,14 @@ fn any_json() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_json_is_viewed_or_refused(json in any_json(), list in "(messages|input|contents)") {
+    fn any_json_is_read_or_rejected(json in any_json(), list in "(messages|input|contents)") {
         for json in [&json, &format!("{{\"{list}\":[{json}],\"x\":[]}}"), &format!("[{json}]")] {
             for format in FORMATS {
                 let Ok(dialogue) = Dialogue::read(format, json.as_bytes()) else { continue };
                 let conversation = dialogue.conversation();
                 check_spans(conversation, json.as_bytes());
                 prop_assert_eq!(dialogue.edit(&[]).unwrap(), json.as_bytes());
-                let pairs = Pairs::of(conversation);
+                let pairs = CallPairs::of(conversation);
                 for (call, result) in pairs.pairs() {
                     prop_assert!(call < result);
                     prop_assert_eq!((pairs.call_of(result), pairs.result_of(call)), (Some(call), Some(result)));
@@ -319,7 +331,7 @@ proptest! {
                     let left = Dialogue::read(format, &edited).unwrap();
                     let mut expected = conversation.clone();
                     expected.turns.remove(turn);
-                    prop_assert_eq!(response_items(left.conversation()), response_items(&expected));
+                    prop_assert_eq!(content_descriptions(left.conversation()), content_descriptions(&expected));
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! Golden files: the content read from real and faulty messages, and the output written instead of them.
+//! Golden files: the content that is read from valid and faulty messages, and the output that replaces them.
 //!
-//! Each case in `tests/openai_chat` is next to its expectation (`case.sse` and `case.sse.txt`). After an intended
-//! change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test golden` rewrites them: review the difference. The
-//! README there states the source of the cases.
+//! Each case in `tests/openai_chat` has its expectation next to it (`case.sse` and `case.sse.txt`). After an
+//! intended change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test golden` rewrites the expectations:
+//! review the difference. The README there states the source of the cases.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -138,7 +138,7 @@ fn response(bytes: &[u8]) -> Result<String, std::fmt::Error> {
             Some(call) => edit.set_arguments(choice.index, call.index, &format!("{}…\"}}", call.arguments)),
             None => edit.set_text(choice.index, &format!("{} …", choice.text)),
         }
-        edit.set_finish(choice.index, choice.normal_word());
+        edit.set_finish(choice.index, choice.normal_finish_reason());
     }
     if let Some(usage) = &response.usage {
         edit.set_usage(&(usage.clone() + usage.clone()));
@@ -169,7 +169,7 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
                     .collect();
                 summary.extend(
                     chunk.finishes.iter().map(|finish| {
-                        format!("{} ends: {} is {:?}", finish.choice, finish.word, finish.stop)
+                        format!("{} ends: {} is {:?}", finish.choice, finish.reason, finish.stop)
                     }),
                 );
                 summary.extend(chunk.usage.map(|usage| format!("{usage:?}")));
@@ -201,7 +201,7 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
             Some(call) => template.tool_arguments_chunk(choice.index, call, "…\"}"),
             None => template.text_chunk(choice.index, " …"),
         };
-        for chunk in [chunk, template.finish_chunk(choice.index, choice.normal_word(), None)] {
+        for chunk in [chunk, template.finish_chunk(choice.index, choice.normal_finish_reason(), None)] {
             serde_json::from_slice::<serde_json::Value>(&chunk).unwrap();
             writeln!(out, "{}", String::from_utf8(chunk).unwrap())?;
         }
@@ -239,14 +239,14 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         has_reasoning: reasoned,
         is_refused: refused,
         finish,
-        mendable,
+        is_mendable: mendable,
         exact,
-        received,
+        received_bytes: received,
         continuation: _,
         ends_in_unshown_part: _,
-        last_part: _,
+        last_part_start: _,
         signature: _,
-        unfinished: _,
+        is_unfinished: _,
         half_open,
         last_call_at: _,
         web_searches: _,
@@ -267,7 +267,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         )?;
     }
     match finish {
-        Some(finish) => writeln!(out, "  ends: {} is {:?}", finish.word, finish.stop),
+        Some(finish) => writeln!(out, "  ends: {} is {:?}", finish.reason, finish.stop),
         None => writeln!(out, "  has not ended"),
     }
 }

@@ -1,6 +1,8 @@
-//! A program with a budget of its own around whatever calls its model: `cargo run -p endmark --features context --example metered`.
+//! A program that sets its own budget for model calls: `cargo run -p endmark --features context --example
+//! metered`.
 //!
-//! `ask` represents any client. The meter makes no call and knows no clock; it is asked before each call, and receives the outcome after it.
+//! `ask` represents any client. The meter itself makes no calls and reads no clock. The program asks the
+//! meter before each call, and reports the outcome afterwards.
 #![expect(clippy::print_stdout, reason = "it is an example, and prints what it does")]
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +11,7 @@ use endmark::context::{AfterCall, BeforeCall, Meter, Models, Moment, NotAdmitted
 
 const MODEL: &str = "gpt-5";
 
-/// Stands for a provider, which reports what a call took.
+/// Represents a provider, which replies and reports the usage of the call.
 fn ask(prompt: &str, max_output_tokens: u64) -> (String, Tokens) {
     let reply = format!("{} words were looked at.", prompt.split_whitespace().count());
     let completion = count::text(&reply, MODEL).tokens.min(max_output_tokens);
@@ -21,7 +23,7 @@ fn now() -> Moment {
     Moment::from_unix_seconds(since_epoch.as_secs())
 }
 
-/// Works until its budget is exhausted; answers how many calls that were.
+/// Makes calls until the budget is used up. Returns the number of calls.
 fn work(meter: &mut Meter<'_>) -> u64 {
     for number in 1.. {
         let part = format!("Look at part {number}: {}", "and at this ".repeat(40));

@@ -1,20 +1,20 @@
-//! Scripted responses of the upstream, and their faults.
+//! Scripted responses of the upstream, with their faults.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One scripted response: status, header, body, pace and fault.
+/// A scripted response: status, header, body, timing and fault.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) parts: Vec<Vec<u8>>,
     pub(crate) framing: Framing,
-    pub(crate) wait: Duration,
-    pub(crate) pause: Duration,
-    pub(crate) after_head: Duration,
-    pub(crate) split: Option<usize>,
+    pub(crate) delay_before_head: Duration,
+    pub(crate) delay_between_parts: Duration,
+    pub(crate) delay_after_head: Duration,
+    pub(crate) split_bytes: Option<usize>,
     pub(crate) fault: Option<(FaultAt, Fault)>,
 }
 
@@ -27,14 +27,15 @@ pub enum Fault {
     Close,
     /// Nothing more is sent, and the connection stays open.
     Stall,
-    /// The size of the next chunk is not a number. In a body with a length, the same bytes replace the rest.
+    /// The size of the next chunk is not a number. In a body with a `content-length`, the same bytes replace
+    /// the rest.
     MalformedChunk,
 }
 
-/// Position of a fault.
+/// When a fault occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultAt {
-    /// Instead of the status line.
+    /// Before the status line, which is never sent.
     Head,
     /// After this many bytes of the body, or at its end if it is shorter.
     Body(usize),
@@ -56,10 +57,10 @@ impl Answer {
             headers: vec![("content-type".to_owned(), content_type.to_owned())],
             parts: vec![body.into()],
             framing: Framing::Length,
-            wait: Duration::ZERO,
-            pause: Duration::ZERO,
-            after_head: Duration::ZERO,
-            split: None,
+            delay_before_head: Duration::ZERO,
+            delay_between_parts: Duration::ZERO,
+            delay_after_head: Duration::ZERO,
+            split_bytes: None,
             fault: None,
         }
     }
@@ -81,7 +82,7 @@ impl Answer {
         answer
     }
 
-    /// Creates an HTML page like those of a proxy before the provider.
+    /// Creates an HTML page like that of a proxy in front of the provider.
     pub fn html(status: u16) -> Self {
         let body = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>");
         Self::new(status, "text/html", body)
@@ -109,7 +110,7 @@ impl Answer {
         Self::json(status, &json!({ "error": error }))
     }
 
-    /// Creates a response without a status line: the fault occurs after the request was read.
+    /// Creates a response without a status line. The fault occurs after the request was read.
     pub fn without_status(fault: Fault) -> Self {
         let mut answer = Self::new(200, "text/plain", "");
         answer.fault = Some((FaultAt::Head, fault));
@@ -126,54 +127,54 @@ impl Answer {
     /// Waits before the status line.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
+        self.delay_before_head = wait;
         self
     }
 
     /// Waits between the head and the body.
     #[must_use]
     pub fn wait_after_head(mut self, wait: Duration) -> Self {
-        self.after_head = wait;
+        self.delay_after_head = wait;
         self
     }
 
-    /// Waits before each part of the body: before each frame, or each piece of a split body.
+    /// Waits before each part of the body: a frame, or a piece of a split body.
     #[must_use]
     pub fn pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
+        self.delay_between_parts = pause;
         self
     }
 
-    /// Sends the body in writes, and chunks, of this many bytes; 1 splits at every byte.
+    /// Sends the body in writes and chunks of this many bytes. 1 splits it at every byte.
     #[must_use]
     pub fn split(mut self, bytes: usize) -> Self {
-        self.split = Some(bytes.max(1));
+        self.split_bytes = Some(bytes.max(1));
         self
     }
 
-    /// Removes the content type.
+    /// Removes the content type field.
     #[must_use]
     pub fn without_type(mut self) -> Self {
         self.headers.retain(|(name, _)| name != "content-type");
         self
     }
 
-    /// Sends the body in chunks, without a length.
+    /// Sends the body in chunks, without a `content-length`.
     #[must_use]
     pub fn chunked(mut self) -> Self {
         self.framing = Framing::Chunked;
         self
     }
 
-    /// Sends the body without a length, and closes the connection at its end, as old servers do.
+    /// Sends the body without a `content-length`, and closes the connection at its end, as old servers do.
     #[must_use]
     pub fn until_close(mut self) -> Self {
         self.framing = Framing::UntilClose;
         self
     }
 
-    /// Causes a fault after this many bytes of the body, not counting chunk sizes. In a shorter body, the fault follows
-    /// the last byte, but precedes the end mark.
+    /// Causes a fault after this many bytes of the body, not counting chunk sizes. If the body is shorter,
+    /// the fault occurs after its last byte, but before the mark of its end.
     #[must_use]
     pub fn fault(mut self, after: usize, fault: Fault) -> Self {
         self.fault = Some((FaultAt::Body(after), fault));
@@ -205,21 +206,21 @@ impl Answer {
         self
     }
 
-    /// Keeps only the first `parts` frames of the body. The HTTP body still ends normally.
+    /// Keeps only the first `parts` parts (frames) of the body. The HTTP body still ends normally.
     #[must_use]
     pub fn only_first(mut self, parts: usize) -> Self {
         self.parts.truncate(parts);
         self
     }
 
-    /// Adds a frame, or another part of the body, at the end.
+    /// Appends a frame or another part to the body.
     #[must_use]
     pub fn add_part(mut self, part: impl Into<Vec<u8>>) -> Self {
         self.parts.push(part.into());
         self
     }
 
-    /// Returns the whole body, as it would be sent without a fault.
+    /// Returns the complete body, as it is sent without a fault.
     pub fn body(&self) -> Vec<u8> {
         self.parts.concat()
     }

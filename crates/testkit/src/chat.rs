@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-/// The last frame of a stream.
+/// The last frame of a complete stream.
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-/// Returns a complete reply with text. `usage` is (prompt tokens, output tokens).
+/// Returns a complete reply with text. `usage` contains the prompt tokens and the output tokens.
 pub fn chat_reply(text: &str, finish: &str, usage: (u64, u64)) -> Value {
     reply(&json!({ "role": "assistant", "content": text, "refusal": null }), finish, usage)
 }
 
-/// Returns a complete reply with tool calls, each as (id, name, arguments).
+/// Returns a complete reply with tool calls, each given as (id, name, arguments).
 pub fn chat_tool_reply(calls: &[(&str, &str, &str)], finish: &str, usage: (u64, u64)) -> Value {
     let calls: Vec<Value> = calls
         .iter()
@@ -36,18 +36,18 @@ pub(crate) fn usage_json((prompt, output): (u64, u64)) -> Value {
     json!({ "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output })
 }
 
-/// Returns the frames of a stream with these texts, including `[DONE]`.
+/// Returns the frames of a complete stream with these texts, including `[DONE]`.
 pub fn chat_stream(deltas: &[&str], finish: &str) -> Vec<String> {
     deltas.iter().fold(ChatFrames::new(), |frames, delta| frames.text(delta)).finish(finish).done()
 }
 
-/// Returns the frame that reports a provider's error in the middle of a stream.
+/// Returns the frame with which a provider reports an error in the middle of a stream.
 pub fn error_event(message: &str) -> String {
     let error = json!({ "message": message, "type": "server_error", "param": null, "code": null });
     frame(&json!({ "error": error }))
 }
 
-/// Builds the frames of a stream. It starts with the first frame, which names the role.
+/// Builds the frames of a stream. The first frame names the role.
 #[derive(Debug, Clone)]
 pub struct ChatFrames {
     frames: Vec<String>,
@@ -67,7 +67,7 @@ impl ChatFrames {
         stream.delta(&json!({ "role": "assistant", "content": "", "refusal": null }))
     }
 
-    /// Selects the choice of the following frames.
+    /// Selects the choice to which the following frames belong.
     #[must_use]
     pub fn choice(mut self, index: u32) -> Self {
         self.choice = index;
@@ -80,7 +80,7 @@ impl ChatFrames {
         self.delta(&json!({ "content": text }))
     }
 
-    /// Adds reasoning, under the name that open-source servers use.
+    /// Adds reasoning, in the field that open-source servers use.
     #[must_use]
     pub fn reasoning(self, text: &str) -> Self {
         self.delta(&json!({ "reasoning_content": text }))
@@ -107,7 +107,7 @@ impl ChatFrames {
         self.delta(&json!({ "tool_calls": [call] }))
     }
 
-    /// Adds any other delta.
+    /// Adds a chunk with this delta.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         let choice = json!({ "index": self.choice, "delta": delta, "logprobs": null, "finish_reason": null });
@@ -121,25 +121,25 @@ impl ChatFrames {
         self.chunk(&json!([choice]), None)
     }
 
-    /// Adds the chunk with the usage and no choices, as (prompt tokens, output tokens).
+    /// Adds a chunk without choices that reports the usage, as (prompt tokens, output tokens).
     #[must_use]
     pub fn usage(self, usage: (u64, u64)) -> Self {
         self.chunk(&json!([]), Some(usage_json(usage)))
     }
 
-    /// Adds any bytes, such as a comment, an error event or an unfinished line.
+    /// Adds a frame unchanged, for example a comment, an error event or an incomplete line.
     #[must_use]
     pub fn raw(mut self, frame: &str) -> Self {
         self.frames.push(frame.to_owned());
         self
     }
 
-    /// Returns the frames so far, without `[DONE]`.
+    /// Returns the frames without `[DONE]`.
     pub fn cut(self) -> Vec<String> {
         self.frames
     }
 
-    /// Returns the frames, ending with `[DONE]`.
+    /// Returns the frames followed by `[DONE]`.
     pub fn done(self) -> Vec<String> {
         self.raw(DONE).frames
     }

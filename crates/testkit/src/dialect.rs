@@ -1,4 +1,4 @@
-//! The scripted model in wire formats other than Chat Completions.
+//! Lets the scripted model use wire formats other than Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::client::Reply;
 use crate::model::ScriptedModel;
 use crate::script::Respond;
 use crate::tokens::tokens;
-use crate::upstream::Received;
+use crate::upstream::ReceivedRequest;
 
 /// A wire format of the scripted model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum ModelFormat {
     /// OpenAI Responses.
     Responses,
     /// Anthropic Messages.
@@ -20,49 +20,49 @@ pub enum Dialect {
     Gemini,
 }
 
-/// Wraps a model for Chat Completions, so that it accepts requests and answers in another dialect.
-pub struct DialectAdapter<M = ScriptedModel> {
-    dialect: Dialect,
+/// Wraps a model for Chat Completions, so that it accepts requests and answers in another wire format.
+pub struct ModelFormatAdapter<M = ScriptedModel> {
+    dialect: ModelFormat,
     model: M,
 }
 
-/// The content of a response, as a client assembles it.
+/// The content of a response, as a client would assemble it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heard {
+pub struct AssembledReply {
     /// The text.
     pub text: String,
     /// The tool calls: name and arguments.
-    pub calls: Vec<(String, String)>,
+    pub tool_calls: Vec<(String, String)>,
     /// The finish reason.
     pub stop: Option<String>,
-    /// The error, as a response or at the end of a stream.
+    /// The error, which is the response itself or the end of the stream.
     pub error: Option<Value>,
-    /// Endmark's own data in the stream.
+    /// Endmark's own data in the response.
     pub endmark: Option<Value>,
-    /// Output tokens as reported at the end.
+    /// Output tokens, as reported at the end.
     pub output_tokens: Option<u64>,
 }
 
-/// The model's reply.
+/// The model's reply, independent of the wire format.
 struct ReplyContent {
     text: String,
     call: Option<(String, String)>,
-    cut: bool,
+    is_cut: bool,
     output: u64,
 }
 
-impl<M: Respond> DialectAdapter<M> {
-    /// Creates the wrapper for this dialect and model.
-    pub fn new(dialect: Dialect, model: M) -> Self {
+impl<M: Respond> ModelFormatAdapter<M> {
+    /// Wraps a model for this wire format.
+    pub fn new(dialect: ModelFormat, model: M) -> Self {
         Self { dialect, model }
     }
 }
 
-impl<M: Respond> Respond for DialectAdapter<M> {
-    fn respond(&self, request: &Received) -> Answer {
+impl<M: Respond> Respond for ModelFormatAdapter<M> {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let body = request.json();
-        let chat = self.dialect.as_chat(&body);
-        let asked = Received {
+        let chat = self.dialect.chat_request(&body);
+        let asked = ReceivedRequest {
             path: "/v1/chat/completions".to_owned(),
             body: chat.to_string().into_bytes(),
             ..request.clone()
@@ -79,7 +79,7 @@ impl<M: Respond> Respond for DialectAdapter<M> {
         let reply_content = ReplyContent {
             text: word(&choice["message"]["content"]),
             call: call.is_object().then(|| (word(&call["name"]), word(&call["arguments"]))),
-            cut: choice["finish_reason"] == "length",
+            is_cut: choice["finish_reason"] == "length",
             output: reply["usage"]["completion_tokens"].as_u64().unwrap_or(0),
         };
         let streams = body["stream"] == true || request.path.contains("alt=sse");
@@ -93,11 +93,11 @@ impl<M: Respond> Respond for DialectAdapter<M> {
     }
 }
 
-impl Dialect {
-    /// All dialects.
+impl ModelFormat {
+    /// All wire formats.
     pub const ALL: [Self; 3] = [Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Returns the path of a request.
+    /// Returns the path of a request. `stream` is whether the request asks for a stream.
     pub fn path(self, stream: bool) -> &'static str {
         match (self, stream) {
             (Self::Responses, _) => "/v1/responses",
@@ -152,8 +152,8 @@ impl Dialect {
         Answer::json(status, &body)
     }
 
-    /// Converts a request to Chat Completions.
-    fn as_chat(self, body: &Value) -> Value {
+    /// Converts the body of a request to Chat Completions.
+    fn chat_request(self, body: &Value) -> Value {
         let text = |content: &Value| -> String {
             let parts = content.as_array().cloned().unwrap_or_default();
             let parts: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
@@ -205,7 +205,7 @@ impl Dialect {
     }
 
     fn whole_reply(self, reply_content: &ReplyContent) -> Value {
-        // Arguments as an object cannot represent cut arguments.
+        // Cut arguments cannot be represented as an object.
         let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
         match self {
             Self::Responses => self.response(reply_content, "resp_scripted"),
@@ -237,7 +237,7 @@ impl Dialect {
     }
 
     fn stop(self, reply_content: &ReplyContent) -> &'static str {
-        match (self, reply_content.cut, reply_content.call.is_some()) {
+        match (self, reply_content.is_cut, reply_content.call.is_some()) {
             (Self::Responses, true, _) => "incomplete",
             (Self::Responses, false, _) => "completed",
             (Self::Messages, true, _) => "max_tokens",
@@ -259,7 +259,7 @@ impl Dialect {
     }
 
     fn response(self, reply_content: &ReplyContent, id: &str) -> Value {
-        let details = if reply_content.cut { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+        let details = if reply_content.is_cut { json!({"reason": "max_output_tokens"}) } else { Value::Null };
         json!({"id": id, "object": "response", "created_at": 0, "status": self.stop(reply_content), "model": "scripted",
             "incomplete_details": details, "error": null, "output": [self.item(reply_content)],
             "usage": {"input_tokens": 5, "output_tokens": reply_content.output, "total_tokens": 5 + reply_content.output}})
@@ -386,10 +386,10 @@ impl Dialect {
         pieces.into_iter().enumerate().map(frame).collect()
     }
 
-    /// Assembles the content of a response, as a client does.
-    pub fn hear(self, reply: &Reply) -> Heard {
+    /// Assembles the content of a response as a client would.
+    pub fn assemble(self, reply: &Reply) -> AssembledReply {
         let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let mut heard = Heard::default();
+        let mut heard = AssembledReply::default();
         if !streams {
             let body = reply.json();
             heard.error = body.get("error").filter(|error| !error.is_null()).cloned();
@@ -417,7 +417,7 @@ impl Dialect {
                 Self::Responses => match event["type"].as_str().unwrap_or_default() {
                     "response.output_text.delta" => heard.text += event["delta"].as_str().unwrap_or_default(),
                     "response.completed" | "response.incomplete" => {
-                        // The last event repeats the whole text, which must be the same.
+                        // The last event repeats the complete text, which must equal the streamed text.
                         let flowed = std::mem::take(&mut heard.text);
                         Self::hear_response(&event["response"], &mut heard);
                         assert_eq!(flowed, heard.text, "the end repeats another text");
@@ -429,38 +429,43 @@ impl Dialect {
         heard
     }
 
-    fn hear_response(response: &Value, heard: &mut Heard) {
+    fn hear_response(response: &Value, heard: &mut AssembledReply) {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         heard.stop = response["status"].as_str().map(str::to_owned);
         heard.output_tokens = response["usage"]["output_tokens"].as_u64();
         for item in response["output"].as_array().into_iter().flatten() {
             match item["type"].as_str() {
-                Some("function_call") => heard.calls.push((word(&item["name"]), word(&item["arguments"]))),
+                Some("function_call") => {
+                    heard.tool_calls.push((word(&item["name"]), word(&item["arguments"])));
+                }
                 _ => heard.text += &word(&item["content"][0]["text"]),
             }
         }
     }
 
-    fn hear_message(message: &Value, heard: &mut Heard) {
+    fn hear_message(message: &Value, heard: &mut AssembledReply) {
         heard.stop = message["stop_reason"].as_str().map(str::to_owned);
         heard.output_tokens = message["usage"]["output_tokens"].as_u64();
         for block in message["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_use" {
-                heard.calls.push((block["name"].as_str().unwrap().to_owned(), block["input"].to_string()));
+                heard
+                    .tool_calls
+                    .push((block["name"].as_str().unwrap().to_owned(), block["input"].to_string()));
             } else {
                 heard.text += block["text"].as_str().unwrap_or_default();
             }
         }
     }
 
-    fn hear_message_event(event: &Value, heard: &mut Heard) {
+    fn hear_message_event(event: &Value, heard: &mut AssembledReply) {
         let block = &event["content_block"];
         if block["type"] == "tool_use" {
-            heard.calls.push((block["name"].as_str().unwrap().to_owned(), String::new()));
+            heard.tool_calls.push((block["name"].as_str().unwrap().to_owned(), String::new()));
         }
         let delta = &event["delta"];
         heard.text += delta["text"].as_str().unwrap_or_default();
-        if let (Some((_, arguments)), Some(piece)) = (heard.calls.last_mut(), delta["partial_json"].as_str())
+        if let (Some((_, arguments)), Some(piece)) =
+            (heard.tool_calls.last_mut(), delta["partial_json"].as_str())
         {
             arguments.push_str(piece);
         }
@@ -470,12 +475,12 @@ impl Dialect {
         }
     }
 
-    fn hear_content(chunk: &Value, heard: &mut Heard) {
+    fn hear_content(chunk: &Value, heard: &mut AssembledReply) {
         let candidate = &chunk["candidates"][0];
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             heard.text += part["text"].as_str().unwrap_or_default();
             if let Some(call) = part.get("functionCall") {
-                heard.calls.push((call["name"].as_str().unwrap().to_owned(), call["args"].to_string()));
+                heard.tool_calls.push((call["name"].as_str().unwrap().to_owned(), call["args"].to_string()));
             }
         }
         if let Some(stop) = candidate["finishReason"].as_str() {

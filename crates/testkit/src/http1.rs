@@ -1,4 +1,4 @@
-//! A strict reader for the needed part of HTTP/1.1.
+//! A strict reader for the part of HTTP/1.1 that the tests need.
 
 use std::io;
 
@@ -6,58 +6,59 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 /// A connection with its read buffer.
-pub(crate) struct Wire {
+pub(crate) struct BufferedConnection {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// A start line and its header fields, as sent.
-pub(crate) struct Head {
+/// A start line and its header fields, unchanged.
+pub(crate) struct MessageHead {
     pub(crate) first_line: String,
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// How the end of a body is found, and how much of it remains.
+/// How the end of a body is found, and how many bytes remain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum BodyFraming {
     Length(usize),
     Chunked,
     UntilClose,
     Finished,
 }
 
-impl Head {
-    /// Returns the value of a field. Case is ignored.
+impl MessageHead {
+    /// Returns the first field with this name, in upper or lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        find(&self.headers, name)
+        find_header(&self.headers, name)
     }
 
-    /// Returns the framing of the body from the header fields, or `otherwise` without such a field.
-    pub(crate) fn body(&self, otherwise: Body) -> Body {
+    /// Returns the framing of the body according to the header fields, or `otherwise` if they do not
+    /// determine it.
+    pub(crate) fn body(&self, otherwise: BodyFraming) -> BodyFraming {
         if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
-            return Body::Chunked;
+            return BodyFraming::Chunked;
         }
         match self.header("content-length").map(str::parse) {
-            Some(Ok(length)) => Body::Length(length),
+            Some(Ok(length)) => BodyFraming::Length(length),
             Some(Err(error)) => panic!("content-length: {error}"),
             None => otherwise,
         }
     }
 }
 
-/// Returns the first field of this name.
-pub(crate) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+/// Returns the first field with this name, in upper or lower case.
+pub(crate) fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-impl Wire {
+impl BufferedConnection {
     pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Reads up to the empty line. `None` if the peer closed before the first byte.
-    pub(crate) async fn read_head(&mut self) -> io::Result<Option<Head>> {
+    /// Reads up to the empty line. Returns `None` if the peer closed the connection before the first byte.
+    pub(crate) async fn read_head(&mut self) -> io::Result<Option<MessageHead>> {
         loop {
             if let Some(end) = position(&self.buffer, b"\r\n\r\n") {
                 let text: Vec<u8> = self.buffer.drain(..end + 4).collect();
@@ -70,53 +71,54 @@ impl Wire {
                         (name.to_owned(), value.trim().to_owned())
                     })
                     .collect();
-                return Ok(Some(Head { first_line, headers }));
+                return Ok(Some(MessageHead { first_line, headers }));
             }
             if self.read_more().await? == 0 {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(cut("a head")) };
+                return if self.buffer.is_empty() { Ok(None) } else { Err(cut_error("a head")) };
             }
         }
     }
 
-    /// Reads the next part of a body as it arrives. `None` at its proper end, an error if it is cut.
-    pub(crate) async fn read_part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+    /// Reads the next part of a body as it arrives. Returns `None` at the announced end, and an error if the
+    /// body is cut.
+    pub(crate) async fn read_part(&mut self, body: &mut BodyFraming) -> io::Result<Option<Vec<u8>>> {
         match *body {
-            Body::Finished | Body::Length(0) => {
-                *body = Body::Finished;
+            BodyFraming::Finished | BodyFraming::Length(0) => {
+                *body = BodyFraming::Finished;
                 Ok(None)
             }
-            Body::Length(left) => {
+            BodyFraming::Length(left) => {
                 if self.buffer.is_empty() && self.read_more().await? == 0 {
-                    return Err(cut("a body with a length"));
+                    return Err(cut_error("a body with a length"));
                 }
                 let taken = left.min(self.buffer.len());
-                *body = Body::Length(left - taken);
+                *body = BodyFraming::Length(left - taken);
                 Ok(Some(self.buffer.drain(..taken).collect()))
             }
-            Body::UntilClose => {
+            BodyFraming::UntilClose => {
                 if self.buffer.is_empty() && self.read_more().await? == 0 {
-                    *body = Body::Finished;
+                    *body = BodyFraming::Finished;
                     return Ok(None);
                 }
                 Ok(Some(std::mem::take(&mut self.buffer)))
             }
-            Body::Chunked => self.read_chunk(body).await,
+            BodyFraming::Chunked => self.read_chunk(body).await,
         }
     }
 
-    async fn read_chunk(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+    async fn read_chunk(&mut self, body: &mut BodyFraming) -> io::Result<Option<Vec<u8>>> {
         let line = self.read_line().await?;
         let size = line.split(';').next().unwrap_or_default().trim();
         let size = usize::from_str_radix(size, 16)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("`{line}` is no chunk size")))?;
         if size == 0 {
             while !self.read_line().await?.is_empty() {}
-            *body = Body::Finished;
+            *body = BodyFraming::Finished;
             return Ok(None);
         }
         while self.buffer.len() < size + 2 {
             if self.read_more().await? == 0 {
-                return Err(cut("a chunk"));
+                return Err(cut_error("a chunk"));
             }
         }
         let mut chunk: Vec<u8> = self.buffer.drain(..size + 2).collect();
@@ -133,7 +135,7 @@ impl Wire {
                 return Ok(String::from_utf8_lossy(&line).into_owned());
             }
             if self.read_more().await? == 0 {
-                return Err(cut("a chunked body"));
+                return Err(cut_error("a chunked body"));
             }
         }
     }
@@ -143,7 +145,7 @@ impl Wire {
     }
 }
 
-fn cut(what: &str) -> io::Error {
+fn cut_error(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, format!("the connection closed within {what}"))
 }
 

@@ -1,9 +1,9 @@
-//! Test helpers for both sides of a gateway: an upstream that answers by script and fails on command, a model that
-//! knows its text and behaves as real servers do, and a client that shows every received byte.
+//! Test helpers for both sides of a gateway: an upstream that follows a script and fails on command, a model
+//! that writes a given text and behaves like real servers, and a client that returns every received byte.
 //!
-//! HTTP/1.1 is implemented here on purpose: a library would refuse to send half of these faults, and a client built on
-//! the library under test would share its bugs. Servers listen on a free port of the loopback address. Every wait is
-//! limited to [`TEST_TIMEOUT`], and a failure panics.
+//! This crate implements HTTP/1.1 itself: a library would refuse to send half of these faults, and a client
+//! that uses the library under test would share its bugs. Servers listen on a free port of the loopback
+//! address. Every wait is limited to [`TEST_TIMEOUT`], and a failure panics.
 //!
 //! ```
 //! use testkit::{Answer, Request, Script, Upstream, chat_reply};
@@ -52,16 +52,19 @@ use std::time::Duration;
 pub use answer::{Answer, Fault};
 pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event};
 pub use client::{OpenReply, Reply, Request};
-pub use dialect::{Dialect, DialectAdapter, Heard};
-pub use model::{Prefill, Prompted, ScriptedModel};
+pub use dialect::{AssembledReply, ModelFormat, ModelFormatAdapter};
+pub use model::{PrefillBehaviour, PromptBehaviour, ScriptedModel};
 pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use proxy::{ForwardProxy, ProxiedRequest};
-pub use reading::{Asks, Begins, Call, Library, Manner, ReadingModel, RepeatedReply, Seam, Style};
+pub use reading::{
+    AnsweredRequest, ContinuationStart, ContinuationStyle, ModelBehaviour, ReadingModel, ReadingModels,
+    RepeatedReply, RequestKind, SeamDeviation,
+};
 pub use script::{Respond, Script};
-pub use tcp_proxy::{Link, TcpProxy};
+pub use tcp_proxy::{LinkState, TcpProxy};
 pub use tokens::tokens;
-pub use upstream::{Outcome, Received, Upstream};
+pub use upstream::{ReceivedRequest, ResponseOutcome, Upstream};
 
-/// The longest wait before a test fails, far more than a loaded machine needs.
+/// Time after which a waiting test fails, which is far more than a loaded machine needs.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);

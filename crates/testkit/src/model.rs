@@ -1,4 +1,4 @@
-//! A model that knows its text and handles limits, prefills and prompts as real servers do.
+//! A model that writes a given text and handles limits, prefills and prompts like real servers.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,11 +9,11 @@ use crate::answer::{Answer, Fault};
 use crate::chat::{ChatFrames, chat_reply, chat_tool_reply};
 use crate::script::Respond;
 use crate::tokens::tokens;
-use crate::upstream::Received;
+use crate::upstream::ReceivedRequest;
 
 /// How the server handles an unfinished assistant message at the end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefill {
+pub enum PrefillBehaviour {
     /// Continues the message, and returns only the new part.
     Continues,
     /// Continues the message, but first repeats it in the reply (llama.cpp).
@@ -28,33 +28,35 @@ pub enum Prefill {
 
 /// How the model answers a user message that asks it to continue its previous reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prompted {
-    /// With exactly the missing part.
+pub enum PromptBehaviour {
+    /// It returns exactly the missing part.
     Exact,
-    /// Repeats this many tokens before the missing part.
+    /// It repeats this many tokens before the missing part.
     Repeats(usize),
-    /// From the beginning of the cut JSON token: right after the last `{`, `[`, `,` or `:`.
+    /// It returns the text from the beginning of the cut JSON token: from right after the last `{`, `[`, `,`
+    /// or `:`.
     FromToken,
-    /// With exactly the missing part, in a code fence of this language.
+    /// It returns exactly the missing part, in a code fence with this language.
     Fenced(&'static str),
-    /// With exactly the missing part, after this remark and an empty line.
+    /// It returns exactly the missing part, after this remark and an empty line.
     Preamble(&'static str),
-    /// With the whole text from its beginning.
+    /// It returns the complete text from its beginning.
     Restarts,
-    /// With an empty reply.
+    /// It returns an empty reply.
     Silent,
 }
 
-/// A model that always writes the same text, or calls a tool with it, as far as its limit permits.
+/// A model that always writes the same text, or calls a tool with the text as arguments, until it reaches its
+/// limit.
 ///
-/// Tokens are those of [`tokens`]. The limit is the smaller of `max_completion_tokens` and `max_tokens`. A cut reply
-/// has the finish reason `length`. A stream has one token per frame. The model reports its usage.
+/// [`tokens`] defines the tokens. The limit is the smaller of `max_completion_tokens` and `max_tokens`. A cut
+/// reply has the finish reason `length`. A stream has one token in each frame. The model reports its usage.
 ///
 /// ```
-/// use testkit::{Prefill, Request, ScriptedModel, Upstream};
+/// use testkit::{PrefillBehaviour, Request, ScriptedModel, Upstream};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let model = ScriptedModel::new("one two three four").prefill(Prefill::Echoes);
+/// let model = ScriptedModel::new("one two three four").prefill(PrefillBehaviour::Echoes);
 /// let upstream = Upstream::start(model).await;
 /// let body = serde_json::json!({ "max_tokens": 2, "messages": [{ "role": "user", "content": "Count." }] });
 /// let reply = Request::post(upstream.address(), "/v1/chat/completions").json(&body).send().await.read().await;
@@ -66,47 +68,48 @@ pub struct ScriptedModel {
     text: String,
     tool: Option<String>,
     reasoning: String,
-    prefill: Prefill,
+    prefill: PrefillBehaviour,
     prefill_flag: Option<&'static str>,
-    prompted: Prompted,
+    prompt_behaviour: PromptBehaviour,
     own_limit: Option<u64>,
     faults: BTreeMap<usize, (usize, Fault)>,
     answer_count: Mutex<usize>,
 }
 
-/// The reply to one request.
-struct Turn<'a> {
-    /// The part that is repeated from the request and costs no tokens.
+/// The planned reply to one request.
+struct PlannedReply<'a> {
+    /// The part of the request that the reply repeats without cost in tokens.
     echo: &'a str,
     text: String,
     as_tool: bool,
-    reasons: bool,
+    has_reasoning: bool,
 }
 
 impl ScriptedModel {
-    /// Creates a model with this text. It continues prefills without repetition, and answers prompts with the missing part.
+    /// Creates a model with this text. It continues prefills without repetition, and answers prompts with the
+    /// missing part.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             tool: None,
             reasoning: String::new(),
-            prefill: Prefill::Continues,
+            prefill: PrefillBehaviour::Continues,
             prefill_flag: None,
-            prompted: Prompted::Exact,
+            prompt_behaviour: PromptBehaviour::Exact,
             own_limit: None,
             faults: BTreeMap::new(),
             answer_count: Mutex::new(0),
         }
     }
 
-    /// Returns the text as arguments of a call of this tool, if the request has tools.
+    /// Makes the model return its text as the arguments of a call of this tool, if the request has tools.
     #[must_use]
     pub fn calls(mut self, tool: &str) -> Self {
         self.tool = Some(tool.to_owned());
         self
     }
 
-    /// Adds reasoning before each new message. The reasoning counts towards the limit.
+    /// Adds reasoning before each new message. It counts towards the limit.
     #[must_use]
     pub fn reasoning(mut self, reasoning: &str) -> Self {
         reasoning.clone_into(&mut self.reasoning);
@@ -115,13 +118,13 @@ impl ScriptedModel {
 
     /// Sets how the model handles a prefill.
     #[must_use]
-    pub fn prefill(mut self, prefill: Prefill) -> Self {
+    pub fn prefill(mut self, prefill: PrefillBehaviour) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// Treats the last message as a prefill only if this field is true, in the request (`continue_final_message`) or in
-    /// the message (`prefix`, `partial`). Otherwise the model restarts.
+    /// Treats the last message as a prefill only if this field of the request (`continue_final_message`) or
+    /// of the message (`prefix`, `partial`) is true. Otherwise the model starts again from the beginning.
     #[must_use]
     pub fn prefill_flag(mut self, field: &'static str) -> Self {
         self.prefill_flag = Some(field);
@@ -130,50 +133,54 @@ impl ScriptedModel {
 
     /// Sets how the model answers a prompt.
     #[must_use]
-    pub fn with_prompted(mut self, prompted: Prompted) -> Self {
-        self.prompted = prompted;
+    pub fn with_prompt_behaviour(mut self, prompted: PromptBehaviour) -> Self {
+        self.prompt_behaviour = prompted;
         self
     }
 
-    /// Sets a token limit of the server.
+    /// Sets a token limit that the server itself applies.
     #[must_use]
     pub fn own_limit(mut self, tokens: u64) -> Self {
         self.own_limit = Some(tokens);
         self
     }
 
-    /// Adds a fault to the response to this request (counted from 0), after this many bytes of its body.
+    /// Adds a fault to the response to a request, after this many bytes of the body. Requests are counted
+    /// from 0.
     #[must_use]
     pub fn fault(mut self, request: usize, after: usize, fault: Fault) -> Self {
         self.faults.insert(request, (after, fault));
         self
     }
 
-    /// Returns the reply to this request. An error is the reason for a rejection.
-    fn turn<'a>(&self, request: &'a Value) -> Result<Turn<'a>, &'static str> {
+    /// Returns the reply to this request. The error is the reason why the model rejects it.
+    fn turn<'a>(&self, request: &'a Value) -> Result<PlannedReply<'a>, &'static str> {
         let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
         let last = messages.last().ok_or("messages: at least one message is required")?;
         let whole = |text: &str| {
             let as_tool = self.tool.is_some() && request.get("tools").is_some();
-            Turn { echo: "", text: text.to_owned(), as_tool, reasons: true }
+            PlannedReply { echo: "", text: text.to_owned(), as_tool, has_reasoning: true }
         };
         if last["role"] == "assistant" {
             let asked = self.prefill_flag.is_none_or(|flag| request[flag] == true || last[flag] == true);
-            let prefill = if asked { self.prefill } else { Prefill::Restarts };
+            let prefill = if asked { self.prefill } else { PrefillBehaviour::Restarts };
             let so_far = last["content"].as_str().ok_or("a tool call cannot be continued")?;
-            // A model can continue only its own words.
+            // A model can only continue text that it wrote itself.
             let rest = self.text.strip_prefix(so_far);
             return match (prefill, rest) {
-                (Prefill::Rejects, _) => Err("the last message must not be from the assistant"),
-                (Prefill::Restarts, _) | (_, None) => Ok(whole(&self.text)),
-                (Prefill::Continues | Prefill::Echoes | Prefill::EchoesWhole, Some(rest)) => {
+                (PrefillBehaviour::Rejects, _) => Err("the last message must not be from the assistant"),
+                (PrefillBehaviour::Restarts, _) | (_, None) => Ok(whole(&self.text)),
+                (
+                    PrefillBehaviour::Continues | PrefillBehaviour::Echoes | PrefillBehaviour::EchoesWhole,
+                    Some(rest),
+                ) => {
                     let repeats = match prefill {
-                        Prefill::Echoes => true,
-                        Prefill::EchoesWhole => request["stream"] != true,
+                        PrefillBehaviour::Echoes => true,
+                        PrefillBehaviour::EchoesWhole => request["stream"] != true,
                         _ => false,
                     };
                     let echo = if repeats { so_far } else { "" };
-                    Ok(Turn { echo, text: rest.to_owned(), as_tool: false, reasons: false })
+                    Ok(PlannedReply { echo, text: rest.to_owned(), as_tool: false, has_reasoning: false })
                 }
             };
         }
@@ -181,14 +188,14 @@ impl ScriptedModel {
         let so_far = earlier.and_then(|message| message["content"].as_str());
         match so_far.map(|quoted| self.quoted_length(quoted)) {
             Some(spoken) if spoken > 0 => {
-                let text = self.prompted_text(spoken);
-                Ok(Turn { echo: "", text, as_tool: false, reasons: true })
+                let text = self.text_after_prompt(spoken);
+                Ok(PlannedReply { echo: "", text, as_tool: false, has_reasoning: true })
             }
             _ => Ok(whole(&self.text)),
         }
     }
 
-    /// Returns how much of the text the request shows, in bytes: the longest prefix that occurs in `quoted`.
+    /// Returns the length in bytes of the longest prefix of the text that occurs in `quoted`.
     fn quoted_length(&self, quoted: &str) -> usize {
         let common = |start: usize| {
             let pairs = self.text.chars().zip(quoted[start..].chars());
@@ -197,22 +204,22 @@ impl ScriptedModel {
         quoted.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
     }
 
-    fn prompted_text(&self, spoken: usize) -> String {
+    fn text_after_prompt(&self, spoken: usize) -> String {
         let (so_far, rest) = self.text.split_at(spoken);
-        match self.prompted {
-            Prompted::Exact => rest.to_owned(),
-            Prompted::Repeats(count) => {
+        match self.prompt_behaviour {
+            PromptBehaviour::Exact => rest.to_owned(),
+            PromptBehaviour::Repeats(count) => {
                 let spoken = tokens(so_far);
                 spoken[spoken.len().saturating_sub(count)..].concat() + rest
             }
-            Prompted::FromToken => {
+            PromptBehaviour::FromToken => {
                 let token = so_far.rfind(['{', '[', ',', ':']).map_or(0, |at| at + 1);
                 self.text[token..].to_owned()
             }
-            Prompted::Fenced(language) => format!("```{language}\n{rest}\n```"),
-            Prompted::Preamble(remark) => format!("{remark}\n\n{rest}"),
-            Prompted::Restarts => self.text.clone(),
-            Prompted::Silent => String::new(),
+            PromptBehaviour::Fenced(language) => format!("```{language}\n{rest}\n```"),
+            PromptBehaviour::Preamble(remark) => format!("{remark}\n\n{rest}"),
+            PromptBehaviour::Restarts => self.text.clone(),
+            PromptBehaviour::Silent => String::new(),
         }
     }
 
@@ -228,7 +235,7 @@ impl ScriptedModel {
             Err(reason) => return Answer::error(400, "invalid_request_error", None, reason),
         };
         let limit = self.limit(request);
-        let mut thoughts = if turn.reasons { tokens(&self.reasoning) } else { Vec::new() };
+        let mut thoughts = if turn.has_reasoning { tokens(&self.reasoning) } else { Vec::new() };
         let mut spoken = tokens(&turn.text);
         let cut = thoughts.len() + spoken.len() > limit;
         thoughts.truncate(limit);
@@ -270,7 +277,7 @@ impl ScriptedModel {
 }
 
 impl Respond for ScriptedModel {
-    fn respond(&self, request: &Received) -> Answer {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         if request.method == "GET" {
             let model = json!({ "id": "scripted", "object": "model", "created": 0, "owned_by": "testkit" });
             return Answer::json(200, &json!({ "object": "list", "data": [model] }));
@@ -291,7 +298,7 @@ impl Respond for ScriptedModel {
     }
 }
 
-/// Counts the tokens of all texts of the request.
+/// Counts the tokens of all texts in a request.
 pub(crate) fn prompt_tokens(request: &Value) -> u64 {
     let messages = request["messages"].as_array().into_iter().flatten();
     messages.filter_map(|message| message["content"].as_str()).map(|text| tokens(text).len() as u64).sum()

@@ -1,4 +1,4 @@
-//! PgBouncer in transaction mode between a test and its PostgreSQL, as a child process on a free port.
+//! PgBouncer in transaction mode, as a child process on a free port between a test and its PostgreSQL server.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Instant;
 
 use crate::TEST_TIMEOUT;
-use crate::postgres::{Postgres, as_system_user, folder, free_port, note_skipped};
+use crate::postgres::{Postgres, as_system_user, create_folder, free_port, report_skipped};
 
 const PROGRAM: &str = "/usr/sbin/pgbouncer";
 
-/// A running pooler. When dropped, it is stopped and its folder is deleted.
+/// A running pooler. Dropping it stops the pooler and deletes its folder.
 pub struct PgBouncer {
     folder: PathBuf,
     port: u16,
@@ -28,10 +28,10 @@ impl PgBouncer {
     /// If PgBouncer does not start, or is not installed although `ENDMARK_TEST_NEEDS_POSTGRES` is set.
     pub fn start(postgres: &Postgres) -> Option<Self> {
         if !Path::new(PROGRAM).is_file() {
-            note_skipped("PgBouncer is not installed as /usr/sbin/pgbouncer");
+            report_skipped("PgBouncer is not installed as /usr/sbin/pgbouncer");
             return None;
         }
-        let (folder, port) = (folder(), free_port());
+        let (folder, port) = (create_folder(), free_port());
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\nserver_round_robin = 1\n",

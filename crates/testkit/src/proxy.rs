@@ -1,4 +1,4 @@
-//! A forward proxy: it forwards requests to other servers, and opens tunnels to them.
+//! A forward proxy, which forwards requests to other servers and opens tunnels to them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::http1::find;
+use crate::http1::find_header;
 
 /// A running proxy. Dropping it stops the proxy.
 pub struct ForwardProxy {
@@ -17,7 +17,7 @@ pub struct ForwardProxy {
     task: JoinHandle<()>,
 }
 
-/// A received request, for a tunnel or to be forwarded.
+/// A request that the proxy received, either for a tunnel or to be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedRequest {
     /// The request line.
@@ -27,7 +27,7 @@ pub struct ProxiedRequest {
 }
 
 impl ForwardProxy {
-    /// Starts on a free port. With `wanted`, rejects every client with another `Proxy-Authorization`.
+    /// Starts on a free port. With `wanted`, rejects clients with any other `Proxy-Authorization`.
     pub async fn start(wanted: Option<&'static str>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
@@ -46,7 +46,7 @@ impl ForwardProxy {
         self.address
     }
 
-    /// Returns the first request of each connection so far.
+    /// Returns the first request of each connection.
     pub fn requests(&self) -> Vec<ProxiedRequest> {
         self.requests.lock().expect("no test panics with it").clone()
     }
@@ -63,14 +63,14 @@ async fn serve(
     wanted: Option<&'static str>,
     record: Arc<Mutex<Vec<ProxiedRequest>>>,
 ) -> io::Result<()> {
-    let head = head(&mut client).await?;
+    let head = read_head(&mut client).await?;
     let mut lines = head.split("\r\n");
     let line = lines.next().unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    let authorization = find(&headers, "proxy-authorization").map(str::to_owned);
+    let authorization = find_header(&headers, "proxy-authorization").map(str::to_owned);
     let is_welcome = wanted.is_none() || authorization.as_deref() == wanted;
     record.lock().expect("no test panics with it").push(ProxiedRequest { line: line.clone(), authorization });
     if !is_welcome {
@@ -95,8 +95,8 @@ async fn serve(
     Ok(())
 }
 
-/// Reads the head with its empty line, and no further bytes.
-async fn head(client: &mut TcpStream) -> io::Result<String> {
+/// Reads the head up to its empty line, and no further bytes.
+async fn read_head(client: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await?);

@@ -1,7 +1,8 @@
-//! A model that reads the request: it knows a document, finds the part that the request shows, and answers accordingly.
+//! A model that reads the request. It knows a document, finds the part of it that the request shows, and
+//! answers accordingly.
 
+mod behaviour;
 mod document;
-mod manner;
 mod question;
 
 use std::collections::HashMap;
@@ -11,64 +12,66 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::chat::{ChatFrames, chat_reply};
-use crate::model::{Prefill, prompt_tokens};
+use crate::model::{PrefillBehaviour, prompt_tokens};
 use crate::script::Respond;
 use crate::tokens::tokens;
-use crate::upstream::Received;
+use crate::upstream::ReceivedRequest;
+pub use behaviour::{ContinuationStart, ContinuationStyle, ModelBehaviour, SeamDeviation};
 use document::Document;
-pub use manner::{Begins, Manner, Seam, Style};
-use question::Question;
+use question::ModelRequest;
 
-/// The reply when the first request is repeated with a larger limit.
+/// The reply to a repetition of the first request with a larger limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepeatedReply {
     /// The complete document.
     Whole,
-    /// The document up to this byte, again cut.
+    /// The document up to this byte, so that the reply is cut again.
     Cut(usize),
-    /// These words, which are not from the document.
-    Says(&'static str),
+    /// This text, which is not part of the document.
+    FixedText(&'static str),
 }
 
-/// Number of repetitions of a looping model before its limit ends the reply.
-const LOOPS: usize = 300;
+/// Number of repetitions that a looping model writes before its limit ends the reply.
+const LOOP_REPETITIONS: usize = 300;
 
 /// The kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Asks {
+pub enum RequestKind {
     /// The first request for the document.
     First,
     /// A repetition of the first request.
-    Again,
+    Repetition,
     /// A request that ends with an unfinished assistant message.
     Prefill,
     /// A request in words, with a part of the document in its messages.
     Prompt,
 }
 
-/// An answered request, and its cost.
+/// A request that was answered, with its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct AnsweredRequest {
     /// The kind of the request.
-    pub request_kind: Asks,
+    pub request_kind: RequestKind,
     /// Tokens of the request's messages.
     pub prompt_tokens: usize,
     /// Tokens of the reply.
     pub output_tokens: usize,
 }
 
-/// A model that knows one document. Its first reply is cut; later replies depend on what a request shows.
+/// A model that knows one document. Its first reply is cut. Later replies depend on the part of the document
+/// that a request shows.
 ///
-/// It does not depend on the wording of the question. It finds the shown part by matching the document in the
-/// messages, and the anchor by the question's quotations. It supports Chat Completions;
-/// [`Speaking`](crate::DialectAdapter) adds the other formats.
+/// The model ignores the wording of the prompt. It searches the messages for the shown part of the document,
+/// and finds the anchor in the text that the prompt quotes. It supports Chat Completions;
+/// [`ModelFormatAdapter`](crate::ModelFormatAdapter) adds the other formats.
 ///
 /// ```
-/// use testkit::{Begins, Manner, ReadingModel, Request, Style, Upstream};
+/// use testkit::{ContinuationStart, ContinuationStyle, ModelBehaviour, ReadingModel, Request, Upstream};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let manner = Manner::Continues(Style { start: Begins::Anchor, ..Style::default() });
-/// let model = ReadingModel::new("First line.\nSecond line.\nThird line.\n", 19, manner);
+/// let style = ContinuationStyle { start: ContinuationStart::Anchor, ..ContinuationStyle::default() };
+/// let behaviour = ModelBehaviour::Continues(style);
+/// let model = ReadingModel::new("First line.\nSecond line.\nThird line.\n", 19, behaviour);
 /// let upstream = Upstream::start(model).await;
 /// let ask = async |messages: serde_json::Value| {
 ///     let body = serde_json::json!({ "messages": messages });
@@ -87,22 +90,22 @@ pub struct Call {
 /// ```
 pub struct ReadingModel {
     document: Document,
-    manner: Manner,
-    again: RepeatedReply,
-    prefill: Prefill,
+    manner: ModelBehaviour,
+    repeated_reply: RepeatedReply,
+    prefill: PrefillBehaviour,
     memory: Mutex<Memory>,
 }
 
-/// The state of the model.
+/// What the model remembers of earlier requests.
 #[derive(Default)]
 struct Memory {
-    has_begun: bool,
+    has_written_first_reply: bool,
     /// The limit of the first request.
     first_limit: Option<u64>,
-    /// How much of the document it has written, in bytes.
+    /// How many bytes of the document the model has written.
     reached_bytes: usize,
     continuations: usize,
-    calls: Vec<Call>,
+    calls: Vec<AnsweredRequest>,
 }
 
 /// The text of a reply, and whether it is cut.
@@ -112,79 +115,84 @@ struct ReplyText {
 }
 
 impl ReadingModel {
-    /// Creates a model with this text, whose first reply is cut at this byte, a character boundary. It rejects
-    /// prefills.
-    pub fn new(document: &str, cut: usize, manner: Manner) -> Self {
+    /// Creates a model with this document. Its first reply is cut at the byte `cut`, which must be a
+    /// character boundary. It rejects prefills.
+    pub fn new(document: &str, cut: usize, manner: ModelBehaviour) -> Self {
         assert!(document.is_char_boundary(cut), "a reply is cut between characters");
         Self {
             document: Document::new(document, cut),
             manner,
-            again: RepeatedReply::Whole,
-            prefill: Prefill::Rejects,
+            repeated_reply: RepeatedReply::Whole,
+            prefill: PrefillBehaviour::Rejects,
             memory: Mutex::default(),
         }
     }
 
-    /// Sets the reply when the first request is repeated with a larger limit.
+    /// Sets the reply to a repetition of the first request with a larger limit.
     #[must_use]
-    pub fn repeat_with(mut self, again: RepeatedReply) -> Self {
-        self.again = again;
+    pub fn with_repeated_reply(mut self, again: RepeatedReply) -> Self {
+        self.repeated_reply = again;
         self
     }
 
     /// Sets how the model handles a prefill.
     #[must_use]
-    pub fn prefill(mut self, prefill: Prefill) -> Self {
+    pub fn prefill(mut self, prefill: PrefillBehaviour) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut, the
-    /// document with the other word.
+    /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut,
+    /// also the document with the other word.
     pub fn intended_texts(&self) -> Vec<String> {
-        let rewrites = matches!(&self.manner, Manner::Continues(Style { seam: Seam::WordRewritten, .. }));
+        let rewrites = matches!(
+            &self.manner,
+            ModelBehaviour::Continues(ContinuationStyle { seam: SeamDeviation::OtherWord, .. })
+        );
         let rewritten = rewrites.then(|| self.document.with_another_word());
         [self.document.text.clone()].into_iter().chain(rewritten).collect()
     }
 
-    /// Returns every request so far.
-    pub fn calls(&self) -> Vec<Call> {
+    /// Returns all requests that were answered.
+    pub fn calls(&self) -> Vec<AnsweredRequest> {
         self.memory.lock().unwrap().calls.clone()
     }
 
-    /// Returns the reply to this request. An error is the reason for a rejection.
-    fn say(&self, request: &Value) -> Result<(Asks, ReplyText), &'static str> {
-        let question = Question::read(request, &self.document.text)?;
+    /// Returns the reply to this request. The error is the reason why the model rejects it.
+    fn say(&self, request: &Value) -> Result<(RequestKind, ReplyText), &'static str> {
+        let question = ModelRequest::parse(request, &self.document.text)?;
         let mut memory = self.memory.lock().unwrap();
         let asked_text = match question {
-            Question::Anew { limit } => {
+            ModelRequest::NothingShown { limit } => {
                 let is_more = memory.first_limit.is_none_or(|first| limit.is_none_or(|limit| limit > first));
-                if memory.has_begun && is_more {
-                    (Asks::Again, self.repeat_reply())
+                if memory.has_written_first_reply && is_more {
+                    (RequestKind::Repetition, self.repeat_reply())
                 } else {
-                    // A repetition with the same limit gives the same reply.
-                    (memory.has_begun, memory.first_limit, memory.reached_bytes) =
+                    // A repetition with the same limit gets the same reply.
+                    (memory.has_written_first_reply, memory.first_limit, memory.reached_bytes) =
                         (true, limit, self.document.cut);
-                    (Asks::First, self.text_up_to(self.document.cut))
+                    (RequestKind::First, self.text_up_to(self.document.cut))
                 }
             }
-            Question::Prefill { shown, so_far } => {
+            ModelRequest::Prefill { shown, so_far } => {
                 let rest = |echo: &str| format!("{echo}{}", &self.document.text[shown..]);
                 let text = match self.prefill {
-                    Prefill::Rejects => return Err("the last message must not be from the assistant"),
-                    Prefill::Restarts => self.document.text.clone(),
-                    Prefill::Continues => rest(""),
-                    Prefill::Echoes | Prefill::EchoesWhole => rest(so_far),
+                    PrefillBehaviour::Rejects => {
+                        return Err("the last message must not be from the assistant");
+                    }
+                    PrefillBehaviour::Restarts => self.document.text.clone(),
+                    PrefillBehaviour::Continues => rest(""),
+                    PrefillBehaviour::Echoes | PrefillBehaviour::EchoesWhole => rest(so_far),
                 };
-                (Asks::Prefill, ReplyText { text, cut: false })
+                (RequestKind::Prefill, ReplyText { text, cut: false })
             }
-            // A demanded grammar allows only a new document.
-            Question::Prompt { forced: true, .. } => (Asks::Prompt, self.repeat_reply()),
-            Question::Prompt { shown, anchor, forced: false } => {
-                (Asks::Prompt, self.continue_reply(shown, anchor, &mut memory))
+            // A required grammar permits only a new document.
+            ModelRequest::Prompt { forced: true, .. } => (RequestKind::Prompt, self.repeat_reply()),
+            ModelRequest::Prompt { shown, anchor, forced: false } => {
+                (RequestKind::Prompt, self.continue_reply(shown, anchor, &mut memory))
             }
         };
-        memory.calls.push(Call {
+        memory.calls.push(AnsweredRequest {
             request_kind: asked_text.0,
             prompt_tokens: usize::try_from(prompt_tokens(request)).unwrap(),
             output_tokens: tokens(&asked_text.1.text).len(),
@@ -197,18 +205,20 @@ impl ReadingModel {
     }
 
     fn repeat_reply(&self) -> ReplyText {
-        match self.again {
+        match self.repeated_reply {
             RepeatedReply::Whole => self.text_up_to(self.document.text.len()),
             RepeatedReply::Cut(cut) => self.text_up_to(cut),
-            RepeatedReply::Says(words) => ReplyText { text: words.to_owned(), cut: false },
+            RepeatedReply::FixedText(words) => ReplyText { text: words.to_owned(), cut: false },
         }
     }
 
     fn continue_reply(&self, shown: usize, anchor: usize, memory: &mut Memory) -> ReplyText {
         let style = match &self.manner {
-            Manner::Says(words) => return ReplyText { text: (*words).to_owned(), cut: false },
-            Manner::Loops(words) => return ReplyText { text: words.repeat(LOOPS), cut: true },
-            Manner::Continues(style) => style,
+            ModelBehaviour::FixedText(words) => return ReplyText { text: (*words).to_owned(), cut: false },
+            ModelBehaviour::Loops(words) => {
+                return ReplyText { text: words.repeat(LOOP_REPETITIONS), cut: true };
+            }
+            ModelBehaviour::Continues(style) => style,
         };
         memory.continuations += 1;
         let stops = style.stops_after.filter(|_| memory.continuations == 1);
@@ -220,9 +230,9 @@ impl ReadingModel {
         match cut {
             None => ReplyText { text: answer, cut: false },
             Some(at) => {
-                // The text around the document's part is not part of the document.
+                // The text around the rest of the document is not part of the document.
                 let left = answer[at..].len().saturating_sub(style.suffix.len());
-                memory.reached_bytes = self.document.start_of_last(left);
+                memory.reached_bytes = self.document.tail_start(left);
                 ReplyText { text: answer[..at].to_owned(), cut: true }
             }
         }
@@ -230,7 +240,7 @@ impl ReadingModel {
 }
 
 impl Respond for ReadingModel {
-    fn respond(&self, request: &Received) -> Answer {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let request = request.json();
         let reply = match self.say(&request) {
             Ok((_, reply)) => reply,
@@ -250,13 +260,13 @@ impl Respond for ReadingModel {
     }
 }
 
-/// Several such models at one address. The first user message selects the document.
+/// Several reading models at one address. The first user message selects the model.
 #[derive(Default)]
-pub struct Library {
+pub struct ReadingModels {
     models: HashMap<String, ReadingModel>,
 }
 
-impl Library {
+impl ReadingModels {
     /// Adds a model for requests that begin with this message.
     #[must_use]
     pub fn with(mut self, first_message: &str, model: ReadingModel) -> Self {
@@ -270,8 +280,8 @@ impl Library {
     }
 }
 
-impl Respond for Library {
-    fn respond(&self, request: &Received) -> Answer {
+impl Respond for ReadingModels {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let body = request.json();
         let mut messages = body["messages"].as_array().into_iter().flatten();
         let first = messages.find(|message| message["role"] == "user");

@@ -4,29 +4,32 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use crate::answer::Answer;
-use crate::upstream::Received;
+use crate::upstream::ReceivedRequest;
 
-/// Determines the response to a request. Functions implement it: `Upstream::start(|request: &Received| …)`.
+/// Determines the response to each request. Functions implement it:
+/// `Upstream::start(|request: &ReceivedRequest| …)`.
 pub trait Respond: Send + Sync + 'static {
     /// Returns the response to this request.
-    fn respond(&self, request: &Received) -> Answer;
+    fn respond(&self, request: &ReceivedRequest) -> Answer;
 }
 
-impl<F: Fn(&Received) -> Answer + Send + Sync + 'static> Respond for F {
-    fn respond(&self, request: &Received) -> Answer {
+impl<F: Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static> Respond for F {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         self(request)
     }
 }
 
-type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
+type Predicate = Box<dyn Fn(&ReceivedRequest) -> bool + Send + Sync>;
 
-/// Responds in order: first by a matching predicate, then from the list, then with `otherwise`.
+/// Responds with the first of these: the response of a matching predicate, the next response of the list, the
+/// default response.
 ///
-/// Without `otherwise`, a request after the end of the list gets a 500 with its method and path.
+/// Without a default response, a request after the end of the list gets a 500 that states its method and
+/// path.
 #[derive(Default)]
 pub struct Script {
-    exceptions: Vec<(Predicate, Answer)>,
-    list: Mutex<VecDeque<Answer>>,
+    matching_answers: Vec<(Predicate, Answer)>,
+    remaining_answers: Mutex<VecDeque<Answer>>,
     default_answer: Option<Answer>,
 }
 
@@ -36,21 +39,25 @@ impl Script {
         Self::default()
     }
 
-    /// Adds the next response of the list. It is used once.
+    /// Appends a response to the list. It is used once.
     #[must_use]
     pub fn then(mut self, answer: Answer) -> Self {
-        self.list.get_mut().unwrap().push_back(answer);
+        self.remaining_answers.get_mut().unwrap().push_back(answer);
         self
     }
 
-    /// Adds a response to every matching request.
+    /// Adds a response to all requests that match a predicate.
     #[must_use]
-    pub fn when(mut self, fits: impl Fn(&Received) -> bool + Send + Sync + 'static, answer: Answer) -> Self {
-        self.exceptions.push((Box::new(fits), answer));
+    pub fn when(
+        mut self,
+        fits: impl Fn(&ReceivedRequest) -> bool + Send + Sync + 'static,
+        answer: Answer,
+    ) -> Self {
+        self.matching_answers.push((Box::new(fits), answer));
         self
     }
 
-    /// Sets the response after the end of the list.
+    /// Sets the response to requests after the end of the list.
     #[must_use]
     pub fn default_answer(mut self, answer: Answer) -> Self {
         self.default_answer = Some(answer);
@@ -59,11 +66,11 @@ impl Script {
 }
 
 impl Respond for Script {
-    fn respond(&self, request: &Received) -> Answer {
-        if let Some((_, answer)) = self.exceptions.iter().find(|(fits, _)| fits(request)) {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
+        if let Some((_, answer)) = self.matching_answers.iter().find(|(fits, _)| fits(request)) {
             return answer.clone();
         }
-        if let Some(answer) = self.list.lock().unwrap().pop_front() {
+        if let Some(answer) = self.remaining_answers.lock().unwrap().pop_front() {
             return answer;
         }
         let missing = || {

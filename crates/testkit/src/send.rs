@@ -8,45 +8,45 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use crate::answer::{Answer, Fault, FaultAt, Framing};
-use crate::upstream::Outcome;
+use crate::upstream::ResponseOutcome;
 
-/// Time for written data to arrive before a reset, because a reset may discard data in flight.
+/// Pause before a reset, in which written data can arrive. A reset may discard data in flight.
 const RESET_DELAY: Duration = Duration::from_millis(30);
 
 /// Sends the response. Returns the outcome, and whether the connection can be reused.
-pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (Outcome, bool) {
+pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (ResponseOutcome, bool) {
     match try_send(stream, answer).await {
-        Ok(Sent::Whole) => (Outcome::Delivered, answer.framing != Framing::UntilClose),
-        Ok(Sent::Faulted) => (Outcome::Faulted, false),
-        Ok(Sent::ClientGone) | Err(_) => (Outcome::ClientGone, false),
+        Ok(SendResult::Whole) => (ResponseOutcome::Delivered, answer.framing != Framing::UntilClose),
+        Ok(SendResult::Faulted) => (ResponseOutcome::Faulted, false),
+        Ok(SendResult::ClientGone) | Err(_) => (ResponseOutcome::ClientGone, false),
     }
 }
 
-enum Sent {
+enum SendResult {
     Whole,
     Faulted,
     ClientGone,
 }
 
-async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
-    if !is_connected_after(stream, answer.wait).await {
-        return Ok(Sent::ClientGone);
+async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<SendResult> {
+    if !is_connected_after(stream, answer.delay_before_head).await {
+        return Ok(SendResult::ClientGone);
     }
     if let Some((FaultAt::Head, fault)) = answer.fault {
-        return fail(stream, fault).await;
+        return cause_fault(stream, fault).await;
     }
     stream.write_all(head(answer).as_bytes()).await?;
-    if !is_connected_after(stream, answer.after_head).await {
-        return Ok(Sent::ClientGone);
+    if !is_connected_after(stream, answer.delay_after_head).await {
+        return Ok(SendResult::ClientGone);
     }
     let mut left = match answer.fault {
         Some((FaultAt::Body(after), _)) => after,
         _ => usize::MAX,
     };
     for part in &answer.parts {
-        for piece in part.chunks(answer.split.unwrap_or(part.len()).max(1)) {
-            if !is_connected_after(stream, answer.pause).await {
-                return Ok(Sent::ClientGone);
+        for piece in part.chunks(answer.split_bytes.unwrap_or(part.len()).max(1)) {
+            if !is_connected_after(stream, answer.delay_between_parts).await {
+                return Ok(SendResult::ClientGone);
             }
             let piece = &piece[..piece.len().min(left)];
             left -= piece.len();
@@ -54,17 +54,17 @@ async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
                 write_piece(stream, piece, answer.framing).await?;
             }
             if let (0, Some((_, fault))) = (left, answer.fault) {
-                return fail(stream, fault).await;
+                return cause_fault(stream, fault).await;
             }
         }
     }
     if let Some((_, fault)) = answer.fault {
-        return fail(stream, fault).await;
+        return cause_fault(stream, fault).await;
     }
     if answer.framing == Framing::Chunked {
         stream.write_all(b"0\r\n\r\n").await?;
     }
-    Ok(Sent::Whole)
+    Ok(SendResult::Whole)
 }
 
 fn head(answer: &Answer) -> String {
@@ -91,7 +91,7 @@ async fn write_piece(stream: &mut TcpStream, piece: &[u8], framing: Framing) -> 
     }
 }
 
-async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
+async fn cause_fault(stream: &mut TcpStream, fault: Fault) -> io::Result<SendResult> {
     match fault {
         Fault::Reset => {
             sleep(RESET_DELAY).await;
@@ -100,17 +100,17 @@ async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
         Fault::Close => stream.shutdown().await?,
         Fault::Stall => {
             wait_for_close(stream).await;
-            return Ok(Sent::ClientGone);
+            return Ok(SendResult::ClientGone);
         }
         Fault::MalformedChunk => {
             stream.write_all(b"not-a-size\r\n").await?;
             stream.shutdown().await?;
         }
     }
-    Ok(Sent::Faulted)
+    Ok(SendResult::Faulted)
 }
 
-/// Waits. Returns false as soon as the client has disconnected.
+/// Waits. Returns `false` as soon as the client has disconnected.
 async fn is_connected_after(stream: &TcpStream, wait: Duration) -> bool {
     if wait.is_zero() {
         return true;
@@ -123,7 +123,8 @@ async fn is_connected_after(stream: &TcpStream, wait: Duration) -> bool {
 
 /// Returns when the client has closed or reset the connection.
 async fn wait_for_close(stream: &TcpStream) {
-    // Zero bytes mean the end, an error means a reset. A pipelined next request is neither.
+    // Zero bytes mean that the client closed the connection, and an error means that it was reset. A
+    // pipelined request is neither.
     if let Ok(1..) = stream.peek(&mut [0]).await {
         std::future::pending::<()>().await;
     }

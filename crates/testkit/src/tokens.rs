@@ -1,7 +1,7 @@
-//! The scripted model's tokens: pieces of words, by a simple rule.
+//! The scripted model's tokens: parts of words, split by a simple rule.
 
-/// Splits a text into tokens: runs of at most four letters and digits, with one space before them; and single other
-/// characters. The tokens concatenated are the text.
+/// Splits a text into tokens. A token is a run of at most four letters and digits, including a single space
+/// before it, or any other single character. Concatenated, the tokens are the text.
 ///
 /// ```
 /// assert_eq!(testkit::tokens("One, twelve ∎"), ["One", ",", " twel", "ve", " ", "∎"]);

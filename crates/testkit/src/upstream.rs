@@ -1,4 +1,4 @@
-//! A server that accepts connections, records requests, and answers.
+//! An HTTP server that accepts connections, records requests, and answers them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -11,27 +11,27 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::TEST_TIMEOUT;
-use crate::http1::{Body, Wire, find};
+use crate::http1::{BodyFraming, BufferedConnection, find_header};
 use crate::script::Respond;
 use crate::send::send;
 
-/// A running upstream. Dropping it stops the server and cuts its connections.
+/// A running server. Dropping it stops the server and closes its connections.
 pub struct Upstream {
     address: SocketAddr,
-    record: Arc<Record>,
+    record: Arc<UpstreamRecord>,
     task: JoinHandle<()>,
 }
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Received {
-    /// When the request was read completely.
+pub struct ReceivedRequest {
+    /// The time at which the request was read completely.
     pub received_at: Instant,
     /// The method, in capitals.
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// The header fields in their order, with their original names.
+    /// The header fields in the order in which they arrived, with their original names.
     pub headers: Vec<(String, String)>,
     /// The body, without its transfer coding.
     pub body: Vec<u8>,
@@ -39,25 +39,25 @@ pub struct Received {
 
 /// The outcome of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Every byte was written.
+pub enum ResponseOutcome {
+    /// All bytes were written.
     Delivered,
     /// The scripted fault occurred.
     Faulted,
-    /// The client closed or reset the connection first.
+    /// The client closed or reset the connection before the end.
     ClientGone,
 }
 
-struct Record {
-    exchanges: Mutex<Vec<(Received, Option<Outcome>)>>,
+struct UpstreamRecord {
+    exchanges: Mutex<Vec<(ReceivedRequest, Option<ResponseOutcome>)>>,
     connections: Mutex<usize>,
     changed: watch::Sender<()>,
 }
 
-impl Received {
-    /// Returns the first field of this name. Case is ignored.
+impl ReceivedRequest {
+    /// Returns the first field with this name, in upper or lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        find(&self.headers, name)
+        find_header(&self.headers, name)
     }
 
     /// Returns the body as JSON.
@@ -72,11 +72,11 @@ impl Upstream {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), respond).await
     }
 
-    /// Starts on this address, for a server that was stopped before.
+    /// Starts on this address, for example to restart a stopped server.
     pub async fn start_at(address: SocketAddr, respond: impl Respond) -> Self {
         let listener = TcpListener::bind(address).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
-        let record = Arc::new(Record {
+        let record = Arc::new(UpstreamRecord {
             exchanges: Mutex::default(),
             connections: Mutex::default(),
             changed: watch::Sender::new(()),
@@ -95,18 +95,18 @@ impl Upstream {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns all requests so far, in the order in which they were read.
-    pub fn requests(&self) -> Vec<Received> {
+    /// Returns all requests, in the order in which they were read.
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.record.exchanges.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
     }
 
-    /// Returns the outcome of each request; `None` while its response is being sent.
-    pub fn outcomes(&self) -> Vec<Option<Outcome>> {
+    /// Returns the outcome of each request, or `None` while its response is being sent.
+    pub fn outcomes(&self) -> Vec<Option<ResponseOutcome>> {
         self.record.exchanges.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect()
     }
 
-    /// Returns the number of connections accepted so far.
-    pub fn connections(&self) -> usize {
+    /// Returns the number of accepted connections.
+    pub fn connection_count(&self) -> usize {
         *self.record.connections.lock().unwrap()
     }
 
@@ -115,17 +115,19 @@ impl Upstream {
         self.wait_until("requests", || self.outcomes().len() >= count).await;
     }
 
-    /// Waits until the response to this request (counted from 0) has ended. Returns its outcome.
-    pub async fn wait_for_outcome(&self, request: usize) -> Outcome {
+    /// Waits until the response to this request has ended, and returns its outcome. Requests are counted from
+    /// 0.
+    pub async fn wait_for_outcome(&self, request: usize) -> ResponseOutcome {
         let outcome = || self.outcomes().get(request).copied().flatten();
         self.wait_until("the outcome of a request", || outcome().is_some()).await;
         outcome().expect("there is one now")
     }
 
-    /// Stops listening and cuts every connection, as when a server is killed. Returns when that is done.
-    pub async fn stop(mut self) -> Vec<Received> {
+    /// Stops the server and closes all connections, as if the server were killed. Returns the requests when
+    /// that is done.
+    pub async fn stop(mut self) -> Vec<ReceivedRequest> {
         self.task.abort();
-        // The error means that the task was aborted.
+        // An error means that the task was aborted.
         let _ = (&mut self.task).await;
         self.requests()
     }
@@ -147,7 +149,7 @@ impl Drop for Upstream {
     }
 }
 
-async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Record>) {
+async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<UpstreamRecord>) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.expect("a connection can be accepted");
@@ -157,10 +159,10 @@ async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Re
     }
 }
 
-/// Answers requests one after another, until the client or a response ends the connection.
-async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Record>) {
-    let mut wire = Wire::new(stream);
-    while let Some(request) = receive(&mut wire).await {
+/// Answers the requests of a connection one after another, until the client or a response ends it.
+async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<UpstreamRecord>) {
+    let mut wire = BufferedConnection::new(stream);
+    while let Some(request) = read_request(&mut wire).await {
         let answer = respond.respond(&request);
         let number = {
             let mut exchanges = record.exchanges.lock().unwrap();
@@ -177,15 +179,15 @@ async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Reco
     }
 }
 
-/// Reads a request. `None` if the client disconnects before its end.
-async fn receive(wire: &mut Wire) -> Option<Received> {
+/// Reads a request. Returns `None` if the client disconnects before its end.
+async fn read_request(wire: &mut BufferedConnection) -> Option<ReceivedRequest> {
     let head = wire.read_head().await.ok()??;
     let mut words = head.first_line.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut body = head.body(Body::Length(0));
+    let mut body = head.body(BodyFraming::Length(0));
     let mut bytes = Vec::new();
     while let Some(part) = wire.read_part(&mut body).await.ok()? {
         bytes.extend_from_slice(&part);
     }
-    Some(Received { received_at: Instant::now(), method, path, headers: head.headers, body: bytes })
+    Some(ReceivedRequest { received_at: Instant::now(), method, path, headers: head.headers, body: bytes })
 }

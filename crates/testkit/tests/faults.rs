@@ -1,14 +1,16 @@
-//! Checks that the faults are what they claim to be, from the client's side.
+//! Checks from the client's side that each fault does what it claims.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::{Answer, Fault, Outcome, Received, Request, Script, Upstream, chat_stream, error_event};
+use testkit::{
+    Answer, Fault, ReceivedRequest, Request, ResponseOutcome, Script, Upstream, chat_stream, error_event,
+};
 
 const BODY: &str = "0123456789";
 
-/// Returns what a client receives of one response: the bytes, and the kind of error at their end.
+/// Returns what a client receives: the bytes, and the kind of error at their end.
 async fn receive(answer: Answer) -> (Vec<u8>, Option<ErrorKind>) {
     let upstream = Upstream::start(Script::new().then(answer)).await;
     let mut reply = Request::get(upstream.address(), "/").send().await;
@@ -28,7 +30,7 @@ fn plain_answer() -> Answer {
 }
 
 #[tokio::test]
-async fn a_body_arrives_whole_in_every_framing_and_split() {
+async fn a_body_arrives_complete_in_every_framing_and_in_pieces() {
     for answer in [plain_answer(), plain_answer().chunked(), plain_answer().until_close()] {
         for answer in [answer.clone(), answer.clone().split(1), answer.split(3)] {
             assert_eq!(receive(answer).await, (BODY.into(), None));
@@ -37,13 +39,13 @@ async fn a_body_arrives_whole_in_every_framing_and_split() {
 }
 
 #[tokio::test]
-async fn a_fault_strikes_after_the_given_number_of_bytes() {
+async fn a_fault_occurs_after_the_given_number_of_bytes() {
     for (framed, is_chunked) in
         [(plain_answer(), false), (plain_answer().chunked(), true), (plain_answer().chunked().split(1), true)]
     {
         for after in [0, 1, 7, 10, 99] {
             let part = BODY.as_bytes()[..after.min(BODY.len())].to_vec();
-            // A body with a length that arrived completely has no end that could be missing.
+            // If a body with a `content-length` arrived completely, its end cannot be missing.
             let is_cut = is_chunked || after < BODY.len();
             let reset = receive(framed.clone().reset_after(after)).await;
             assert_eq!(reset, (part.clone(), is_cut.then_some(ErrorKind::ConnectionReset)), "{after}");
@@ -64,7 +66,7 @@ async fn a_stall_lasts_until_the_client_leaves() {
     assert!(more.is_err(), "nothing more comes");
     assert_eq!(upstream.outcomes(), [None]);
     drop(reply);
-    assert_eq!(upstream.wait_for_outcome(0).await, Outcome::ClientGone);
+    assert_eq!(upstream.wait_for_outcome(0).await, ResponseOutcome::ClientGone);
 }
 
 #[tokio::test]
@@ -78,12 +80,12 @@ async fn a_client_that_leaves_during_a_pause_is_detected() {
         } else {
             reply.reset();
         }
-        assert_eq!(upstream.wait_for_outcome(request).await, Outcome::ClientGone);
+        assert_eq!(upstream.wait_for_outcome(request).await, ResponseOutcome::ClientGone);
     }
 }
 
 #[tokio::test]
-async fn a_missing_answer_can_be_a_reset_or_a_close() {
+async fn a_connection_can_be_reset_or_closed_without_an_answer() {
     let script =
         Script::new().then(Answer::without_status(Fault::Reset)).then(Answer::without_status(Fault::Close));
     let upstream = Upstream::start(script).await;
@@ -91,11 +93,11 @@ async fn a_missing_answer_can_be_a_reset_or_a_close() {
         let error = Request::get(upstream.address(), "/").try_send().await.err().unwrap();
         assert_eq!(error.kind(), kind);
     }
-    assert_eq!(upstream.outcomes(), [Some(Outcome::Faulted); 2]);
+    assert_eq!(upstream.outcomes(), [Some(ResponseOutcome::Faulted); 2]);
 }
 
 #[tokio::test]
-async fn waits_and_pauses_last_their_time() {
+async fn waits_and_pauses_last_as_long_as_requested() {
     let slow =
         plain_answer().chunked().split(5).wait(Duration::from_millis(60)).pause(Duration::from_millis(30));
     let started = Instant::now();
@@ -113,7 +115,7 @@ async fn a_stream_loses_its_end_or_gains_an_error() {
     let upstream =
         Upstream::start(Script::new().then(whole.only_first(2).add_part(error_event("overloaded")))).await;
     let reply = Request::get(upstream.address(), "/").send().await.read().await;
-    assert!(reply.complete);
+    assert!(reply.is_complete);
     let events = reply.json_events();
     assert_eq!(events.len(), 3);
     assert_eq!(events[1]["choices"][0]["delta"]["content"], "a");
@@ -133,7 +135,7 @@ async fn frames_are_read_as_they_arrive() {
 }
 
 #[tokio::test]
-async fn requests_are_recorded_and_matched_to_answers() {
+async fn requests_are_recorded_and_answered_by_the_script() {
     let script = Script::new()
         .when(|request| request.path.starts_with("/v1/models"), Answer::html(502))
         .then(Answer::unauthorized())
@@ -170,6 +172,6 @@ async fn a_stopped_upstream_cuts_its_streams_and_can_restart() {
         ErrorKind::ConnectionRefused
     );
 
-    let again = Upstream::start_at(address, |_: &Received| plain_answer()).await;
+    let again = Upstream::start_at(address, |_: &ReceivedRequest| plain_answer()).await;
     assert_eq!(Request::get(again.address(), "/").send().await.read().await.text(), BODY);
 }

@@ -1,17 +1,21 @@
-//! The model that reads the question, asked in every format.
+//! Checks the model that reads its requests, in every wire format.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
 use testkit::{
-    Asks, Begins, Dialect, DialectAdapter, Heard, Manner, ReadingModel, Received, RepeatedReply, Request,
-    Respond as _, Style, Upstream,
+    AssembledReply, ContinuationStart, ContinuationStyle, ModelBehaviour, ModelFormat, ModelFormatAdapter,
+    ReadingModel, ReceivedRequest, RepeatedReply, Request, RequestKind, Respond as _, Upstream,
 };
 
 const TEXT: &str = "The first line is here.\nThe second line follows it.\nThe third line is the last.\n";
 const CUT: usize = 35;
 
-fn model(begins: Begins) -> ReadingModel {
-    ReadingModel::new(TEXT, CUT, Manner::Continues(Style { start: begins, ..Style::default() }))
+fn model(begins: ContinuationStart) -> ReadingModel {
+    ReadingModel::new(
+        TEXT,
+        CUT,
+        ModelBehaviour::Continues(ContinuationStyle { start: begins, ..ContinuationStyle::default() }),
+    )
 }
 
 async fn ask(upstream: &Upstream, path: &str, body: &Value) -> testkit::Reply {
@@ -26,16 +30,17 @@ fn chat_text(reply: &testkit::Reply) -> (String, String) {
 
 #[tokio::test]
 async fn the_first_reply_is_cut_and_the_continuation_follows() {
-    for dialect in Dialect::ALL {
+    for dialect in ModelFormat::ALL {
         let word = match dialect {
-            Dialect::Responses => "incomplete",
-            Dialect::Messages => "max_tokens",
-            Dialect::Gemini => "MAX_TOKENS",
+            ModelFormat::Responses => "incomplete",
+            ModelFormat::Messages => "max_tokens",
+            ModelFormat::Gemini => "MAX_TOKENS",
         };
         for stream in [false, true] {
-            let upstream = Upstream::start(DialectAdapter::new(dialect, model(Begins::Shown))).await;
+            let upstream =
+                Upstream::start(ModelFormatAdapter::new(dialect, model(ContinuationStart::Shown))).await;
             let mut body = dialect.request(9, stream);
-            let heard: Heard = dialect.hear(&ask(&upstream, dialect.path(stream), &body).await);
+            let heard: AssembledReply = dialect.assemble(&ask(&upstream, dialect.path(stream), &body).await);
             assert_eq!(
                 (heard.text.as_str(), heard.stop.as_deref()),
                 (&TEXT[..CUT], Some(word)),
@@ -45,23 +50,23 @@ async fn the_first_reply_is_cut_and_the_continuation_follows() {
             let parts = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
             let message = |role: &str, text: &str| json!({"role": role, "content": text});
             match dialect {
-                Dialect::Responses => {
+                ModelFormat::Responses => {
                     body["input"] = json!([
                         message("user", "Tell."),
                         message("assistant", assistant),
                         message("user", question)
                     ]);
                 }
-                Dialect::Messages => {
+                ModelFormat::Messages => {
                     let messages = body["messages"].as_array_mut().unwrap();
                     messages.extend([message("assistant", assistant), message("user", question)]);
                 }
-                Dialect::Gemini => {
+                ModelFormat::Gemini => {
                     let contents = body["contents"].as_array_mut().unwrap();
                     contents.extend([parts("model", assistant), parts("user", question)]);
                 }
             }
-            let heard = dialect.hear(&ask(&upstream, dialect.path(stream), &body).await);
+            let heard = dialect.assemble(&ask(&upstream, dialect.path(stream), &body).await);
             assert_eq!(heard.text, &TEXT[28..], "{dialect:?}");
             assert_ne!(heard.stop.as_deref(), Some(word), "{dialect:?}");
         }
@@ -69,30 +74,30 @@ async fn the_first_reply_is_cut_and_the_continuation_follows() {
 }
 
 #[tokio::test]
-async fn equal_requests_get_equal_answers() {
+async fn equal_requests_get_equal_replies() {
     let path = "/v1/chat/completions";
     let body = |limit: u64| json!({"max_tokens": limit, "messages": [{"role": "user", "content": "Write."}]});
     for (again, expected) in [
         (RepeatedReply::Whole, (TEXT.to_owned(), "stop")),
         (RepeatedReply::Cut(60), (TEXT[..60].to_owned(), "length")),
     ] {
-        let model = std::sync::Arc::new(model(Begins::Shown).repeat_with(again));
+        let model = std::sync::Arc::new(model(ContinuationStart::Shown).with_repeated_reply(again));
         let answering = std::sync::Arc::clone(&model);
-        let upstream = Upstream::start(move |request: &Received| answering.respond(request)).await;
+        let upstream = Upstream::start(move |request: &ReceivedRequest| answering.respond(request)).await;
         for limit in [9, 9] {
             let (text, finish) = chat_text(&ask(&upstream, path, &body(limit)).await);
             assert_eq!((text.as_str(), finish.as_str()), (&TEXT[..CUT], "length"));
         }
         let (text, finish) = chat_text(&ask(&upstream, path, &body(100)).await);
         assert_eq!((text, finish.as_str()), expected);
-        let request_kinds: Vec<Asks> = model.calls().iter().map(|call| call.request_kind).collect();
-        assert_eq!(request_kinds, [Asks::First, Asks::First, Asks::Again]);
+        let request_kinds: Vec<RequestKind> = model.calls().iter().map(|call| call.request_kind).collect();
+        assert_eq!(request_kinds, [RequestKind::First, RequestKind::First, RequestKind::Repetition]);
     }
 }
 
 #[tokio::test]
-async fn a_prefill_is_refused_and_a_required_grammar_restarts() {
-    let upstream = Upstream::start(model(Begins::Anchor)).await;
+async fn a_prefill_is_rejected_and_a_required_grammar_causes_a_restart() {
+    let upstream = Upstream::start(model(ContinuationStart::Anchor)).await;
     let path = "/v1/chat/completions";
     let mut messages = vec![
         json!({"role": "user", "content": "Write."}),
@@ -108,9 +113,13 @@ async fn a_prefill_is_refused_and_a_required_grammar_restarts() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_continued() {
-    let style = Style { start: Begins::Cut, stops_after: Some(20), ..Style::default() };
-    let upstream = Upstream::start(ReadingModel::new(TEXT, CUT, Manner::Continues(style))).await;
+async fn a_cut_continuation_is_continued() {
+    let style = ContinuationStyle {
+        start: ContinuationStart::Cut,
+        stops_after: Some(20),
+        ..ContinuationStyle::default()
+    };
+    let upstream = Upstream::start(ReadingModel::new(TEXT, CUT, ModelBehaviour::Continues(style))).await;
     let path = "/v1/chat/completions";
     let request_kinds = |shown: usize| {
         json!({"messages": [

@@ -1,4 +1,4 @@
-//! Checks that `docs/errors.md` lists every error code once, with its sources.
+//! Checks that `docs/errors.md` lists each error code once, with its sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-const PAGE: &str = "docs/errors.md";
+const ERRORS_PAGE: &str = "docs/errors.md";
 
-/// Calls that create an error. One of their arguments is the code, as a literal.
-const CALLS: &[&str] = &[
+/// Calls that create an error. One of their arguments is the code, as a string literal.
+const ERROR_CALLS: &[&str] = &[
     "CommandError::input(",
     "ErrorBody::new(",
     "Failure::invalid(",
@@ -21,15 +21,15 @@ const CALLS: &[&str] = &[
 ];
 
 /// Calls that create an error response of the gateway. Its code begins with `endmark_`.
-const ANSWERS: &[&str] = &["error_response(", "error_event(", "error_body("];
+const RESPONSE_CALLS: &[&str] = &["error_response(", "error_event(", "error_body("];
 
-/// Functions whose body contains codes as literals.
-const FUNCTIONS: &[&str] =
-    &["fn code(&self)", "fn kind(&self) -> &'static str", "fn body(&self) -> ErrorBody"];
+/// Functions that return codes as string literals.
+const CODE_FUNCTIONS: &[&str] =
+    &["fn code(&self)", "fn error_type(&self) -> &'static str", "fn body(&self) -> ErrorBody"];
 
-/// Names of fields and constants whose values are codes.
-const NAMED: &[&str] =
-    &[" code: \"", "_REFUSED: &str = \"", "REPLY_INCOMPLETE: &str = \"", "REPLY_CUT: &str = \""];
+/// The ends of definitions of fields and constants that contain codes.
+const CODE_DEFINITIONS: &[&str] =
+    &[" code: \"", "_ERROR_TYPE: &str = \"", "REPLY_INCOMPLETE: &str = \"", "REPLY_CUT: &str = \""];
 
 /// The codes of each source: a command, a library, or the packages for other languages.
 type Codes = BTreeMap<String, BTreeSet<String>>;
@@ -37,7 +37,7 @@ type Codes = BTreeMap<String, BTreeSet<String>>;
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut used = Codes::new();
     for (file, text) in workspace.rust_files()? {
-        let Some(place) = source_place(&file).filter(|_| !is_test_file(&file)) else { continue };
+        let Some(place) = source_of_file(&file).filter(|_| !is_test_file(&file)) else { continue };
         let lines = lines_without_tests(&text).into_iter().map(|(_, line)| line);
         let code: String =
             lines.filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
@@ -45,12 +45,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
             used.entry(found.to_owned()).or_default().insert(place.clone());
         }
     }
-    let page = workspace.read(Path::new(PAGE))?;
+    let page = workspace.read(Path::new(ERRORS_PAGE))?;
     Ok(failures(&used, &page))
 }
 
-/// Returns the source that a file belongs to, as named in the page.
-fn source_place(file: &Path) -> Option<String> {
+/// Returns the source to which a file belongs, as the page names it.
+fn source_of_file(file: &Path) -> Option<String> {
     let mut parts = file.iter().map(|part| part.to_string_lossy());
     let (top, package) = (parts.next()?, parts.next()?);
     let mut inside = parts.filter(|part| part != "src");
@@ -69,30 +69,30 @@ fn source_place(file: &Path) -> Option<String> {
 /// Returns the error codes in the text of a file.
 fn error_codes(text: &str) -> BTreeSet<&str> {
     let mut codes = BTreeSet::new();
-    for (at, call) in CALLS.iter().flat_map(|call| text.match_indices(call)) {
+    for (at, call) in ERROR_CALLS.iter().flat_map(|call| text.match_indices(call)) {
         // The first argument of `Check::failed` is the name of the check, not a code.
         let is_part = |before: char| before.is_alphanumeric() || before == '_';
         if !text[..at].ends_with(is_part) && !text[..at].ends_with("Check::") {
             codes.extend(code_argument(&text[at + call.len()..]));
         }
     }
-    for (at, call) in ANSWERS.iter().flat_map(|call| text.match_indices(call)) {
+    for (at, call) in RESPONSE_CALLS.iter().flat_map(|call| text.match_indices(call)) {
         let code = code_argument(&text[at + call.len()..]);
         codes.extend(code.filter(|code| code.starts_with("endmark_")));
     }
-    for (at, sign) in NAMED.iter().flat_map(|sign| text.match_indices(sign)) {
+    for (at, sign) in CODE_DEFINITIONS.iter().flat_map(|sign| text.match_indices(sign)) {
         codes.extend(text[at + sign.len()..].split('"').next().filter(|word| is_code(word)));
     }
-    for function in FUNCTIONS {
+    for function in CODE_FUNCTIONS {
         for (at, _) in text.match_indices(function) {
             let body = text[at..].split("\n    }\n").next().unwrap_or_default();
-            codes.extend(literals(body));
+            codes.extend(code_literals(body));
         }
     }
     codes
 }
 
-/// Returns the first of a call's first three arguments that is a code.
+/// Returns the first code among the first three arguments of a call.
 fn code_argument(arguments: &str) -> Option<&str> {
     let (mut depth, mut begin, mut position) = (0, 0, 0);
     for (at, character) in arguments.char_indices() {
@@ -105,7 +105,7 @@ fn code_argument(arguments: &str) -> Option<&str> {
                     return Some(code);
                 }
                 (begin, position) = (at + 1, position + 1);
-                // In `Answer::no_in_text` the data and the text precede the code.
+                // In `Answer::no_in_text`, two arguments precede the code.
                 if position == 3 || character == ')' {
                     return None;
                 }
@@ -117,8 +117,8 @@ fn code_argument(arguments: &str) -> Option<&str> {
     None
 }
 
-/// Returns the string literals of a text that can be codes.
-fn literals(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the string literals in a text that have the form of a code.
+fn code_literals(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('"').skip(1).step_by(2)).filter(|word| is_code(word))
 }
 
@@ -129,8 +129,8 @@ fn is_code(word: &str) -> bool {
             .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_')
 }
 
-/// Returns the rows of the page: the code, and the second column.
-fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Returns the rows of the page, each as its code and its second column.
+fn table_rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
         Some((cells.next()?.trim_end_matches('`'), cells.next()?))
@@ -140,15 +140,15 @@ fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
 fn failures(used: &Codes, page: &str) -> Vec<String> {
     let mut failures = Vec::new();
     let mut listed = BTreeSet::new();
-    for (code, places) in rows(page) {
+    for (code, places) in table_rows(page) {
         if !listed.insert(code) {
-            failures.push(format!("{PAGE} lists `{code}` twice: a code has one meaning"));
+            failures.push(format!("{ERRORS_PAGE} lists `{code}` twice: a code has one meaning"));
         }
         let named: BTreeSet<String> = places.split(", ").map(str::to_owned).collect();
         match used.get(code) {
-            None => failures.push(format!("{PAGE} lists `{code}`, which no source uses: delete its row")),
+            None => failures.push(format!("{ERRORS_PAGE} lists `{code}`, which no source uses: delete its row")),
             Some(places) if *places != named => failures.push(format!(
-                "`{code}` comes from {}, and {PAGE} names others: if it means there what the row says, name them; else \
+                "`{code}` comes from {}, and {ERRORS_PAGE} names others: if it means there what the row says, name them; else \
                  choose another code",
                 places.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
             )),
@@ -157,7 +157,7 @@ fn failures(used: &Codes, page: &str) -> Vec<String> {
     }
     for (code, places) in used.iter().filter(|(code, _)| !listed.contains(code.as_str())) {
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
-        failures.push(format!("`{code}` of {} is not in {PAGE}: add a row", places.join(", ")));
+        failures.push(format!("`{code}` of {} is not in {ERRORS_PAGE}: add a row", places.join(", ")));
     }
     failures
 }
@@ -201,7 +201,7 @@ mod tests {
             ("bindings/core/src/lib.rs", Some("packages")),
             ("xtask/src/main.rs", None),
         ] {
-            assert_eq!(source_place(Path::new(file)).as_deref(), place, "{file}");
+            assert_eq!(source_of_file(Path::new(file)).as_deref(), place, "{file}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Limits the direct dependencies of base crates.
+//! Limits the number of direct dependencies of the base crates.
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-const LIGHT: &[&str] = &["endmark-text", "endmark-recovery", "endmark-findings"];
-const AT_MOST: usize = 8;
+const BASE_CRATES: &[&str] = &["endmark-text", "endmark-recovery", "endmark-findings"];
+const MAX_DIRECT_DEPENDENCIES: usize = 8;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut failures = Vec::new();
-    for name in LIGHT {
+    for name in BASE_CRATES {
         let package = workspace.member(name)?;
         let normal = package.dependencies.iter().filter(|dependency| dependency.kind.is_none()).count();
-        if normal > AT_MOST {
+        if normal > MAX_DIRECT_DEPENDENCIES {
             failures.push(format!(
-                "`{name}` has {normal} dependencies, at most {AT_MOST}: make what needs another one a trait, and implement it in a crate above"
+                "`{name}` has {normal} dependencies, at most {MAX_DIRECT_DEPENDENCIES}: make what needs another one a trait, and implement it in a crate above"
             ));
         }
     }
@@ -30,11 +30,11 @@ mod tests {
                 r#"{{"id":"{name}","name":"{name}","manifest_path":"/c/Cargo.toml","dependencies":[{dependencies}]}}"#
             )
         };
-        let packages: Vec<String> = LIGHT
+        let packages: Vec<String> = BASE_CRATES
             .iter()
             .map(|name| package(name, if *name == "endmark-recovery" { &dependency } else { "" }))
             .collect();
-        let members: Vec<String> = LIGHT.iter().map(|name| format!("\"{name}\"")).collect();
+        let members: Vec<String> = BASE_CRATES.iter().map(|name| format!("\"{name}\"")).collect();
         let metadata = format!(
             r#"{{"workspace_root":"/","workspace_members":[{}],"resolve":{{"nodes":[]}},"packages":[{}]}}"#,
             members.join(","),

@@ -1,15 +1,15 @@
-//! Requires a comment with the reason on a type with many fields.
+//! Requires types with many fields to state the reason in a comment.
 
 use std::path::Path;
 
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The most fields of a struct without a reason.
-const AT_MOST: usize = 15;
+/// Maximum number of fields of a struct without a reason.
+const MAX_FIELDS: usize = 15;
 
-/// The beginning of a comment with the reason.
-const REASON: &str = "// Fields: ";
+/// Beginning of the comment with the reason.
+const REASON_PREFIX: &str = "// Fields: ";
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let files = workspace.rust_files()?;
@@ -26,10 +26,10 @@ fn failures(file: &Path, text: &str) -> Vec<String> {
         let fields = lines.get(at + 1..)?.iter().take_while(|(_, line)| line.trim() != "}");
         let fields = fields.filter(|(_, line)| is_field(line)).count();
         let above = lines.get(..at)?.iter().rev().map(|(_, line)| line.trim());
-        let has_reason = above.take_while(|line| belongs_to_next(line)).any(|line| line.starts_with(REASON));
-        (fields > AT_MOST && !has_reason).then(|| {
+        let has_reason = above.take_while(|line| belongs_to_next(line)).any(|line| line.starts_with(REASON_PREFIX));
+        (fields > MAX_FIELDS && !has_reason).then(|| {
             format!(
-                "{}:{number}: `{name}` has {fields} fields, more than {AT_MOST}: split it, or add a line `{REASON}REASON`",
+                "{}:{number}: `{name}` has {fields} fields, more than {MAX_FIELDS}: split it, or add a line `{REASON_PREFIX}REASON`",
                 file.display()
             )
         })
@@ -55,7 +55,7 @@ fn is_field(line: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Whether a line is a comment or an attribute.
+/// Whether a line is a comment or an attribute of the next item.
 fn belongs_to_next(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("#[")
 }
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn many_fields_need_a_reason() {
         let found = |text: &str| failures(Path::new("src/a.rs"), text).len();
-        assert_eq!(found(&a_struct("", AT_MOST)), 0);
-        assert_eq!(found(&a_struct("", AT_MOST + 1)), 1);
-        assert_eq!(found(&a_struct("// Fields: a column each.\n", AT_MOST + 1)), 0);
+        assert_eq!(found(&a_struct("", MAX_FIELDS)), 0);
+        assert_eq!(found(&a_struct("", MAX_FIELDS + 1)), 1);
+        assert_eq!(found(&a_struct("// Fields: a column each.\n", MAX_FIELDS + 1)), 0);
     }
 }

@@ -1,9 +1,9 @@
-//! Checks the dependencies between crates: they point in one direction.
+//! Checks that dependencies between crates point in one direction.
 
 use crate::workspace::{Package, Workspace, WorkspaceError};
 
-/// The permitted dependencies. A crate that is missing here has no place in the layers yet.
-const MAY_SEE: &[(&str, &[&str])] = &[
+/// The permitted dependencies of each crate. A crate that is not listed has not been assigned to a layer.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("endmark-envelope", &["endmark-envelope-derive"]),
     ("endmark-envelope-derive", &[]),
     ("endmark-text", &[]),
@@ -111,8 +111,8 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Dependencies for tests only: an upstream, and for a derive macro the crate of its trait.
-const MAY_TEST_WITH: &[(&str, &[&str])] = &[
+/// Dependencies that only tests may use: the test upstream, and for a derive macro the crate of its trait.
+const ALLOWED_TEST_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &["endmark-envelope"]),
     ("endmark-store", &["testkit"]),
     ("endmark-gateway", &["testkit"]),
@@ -127,24 +127,27 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
 
 fn package_failures(package: &Package) -> Vec<String> {
     let name = package.name.as_str();
-    let Some((_, may_see)) = MAY_SEE.iter().find(|(known, _)| *known == name) else {
+    let Some((_, may_see)) = ALLOWED_DEPENDENCIES.iter().find(|(known, _)| *known == name) else {
         return vec![format!(
-            "the crate `{name}` has no place in the layers: give it one in MAY_SEE (xtask/src/check/layering.rs) and in ARCHITECTURE.md"
+            "the crate `{name}` is in no layer: list its dependencies in xtask/src/check/layering.rs, and the crate in ARCHITECTURE.md"
         )];
     };
     let is_wrong = |seen: &str, for_tests: bool| {
-        let with = MAY_TEST_WITH.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, with)| with);
+        let with = ALLOWED_TEST_DEPENDENCIES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or(&[][..], |(_, with)| with);
         let may_test = for_tests && with.contains(&seen);
         !may_see.contains(&seen) && !may_test
     };
-    let ours = package.dependencies.iter().filter(|dependency| dependency.is_ours());
+    let ours = package.dependencies.iter().filter(|dependency| dependency.is_in_workspace());
     let wrong = ours.filter(|dependency| is_wrong(&dependency.name, dependency.is_for_tests()));
     wrong
         .map(|dependency| {
             let section = if dependency.is_for_tests() { "dev-dependencies" } else { "dependencies" };
             let allowed = if may_see.is_empty() { "no crate of ours".to_owned() } else { may_see.join(", ") };
             format!(
-                "`{name}` must not see `{}` ([{section}]); it may see {allowed}: move what it needs down a layer, or pass it in through a trait",
+                "`{name}` must not use `{}` ([{section}]); it may use {allowed}: move the needed items to a lower layer, or pass them in through a trait",
                 dependency.name
             )
         })

@@ -1,4 +1,5 @@
-//! Checks that pure crates use no runtime, socket, file, clock or environment, directly or through dependencies.
+//! Checks that pure crates use no runtime, sockets, files, clocks or environment variables, directly or
+//! through dependencies.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// Crates in which every decision is a function of its arguments.
-const PURE: &[&str] = &[
+const PURE_CRATES: &[&str] = &[
     "endmark-context",
     "endmark-envelope",
     "endmark-findings",
@@ -16,16 +17,18 @@ const PURE: &[&str] = &[
     "endmark-wire",
 ];
 
-/// The rim of a pure crate: a module behind a feature that may use process state, with the packages that it needs.
+/// Impure modules of pure crates. Such a module is behind a feature, and may use process state and the listed
+/// packages.
 ///
-/// `endmark-envelope` has a rim because authors of commands should need only one crate.
-const RIMS: &[(&str, &str, &[&str])] = &[("endmark-envelope", "run", &["signal-hook"])];
+/// `endmark-envelope` has one, so that authors of commands need only one crate.
+const IMPURE_MODULES: &[(&str, &str, &[&str])] = &[("endmark-envelope", "run", &["signal-hook"])];
 
-/// Packages that read clocks and files only with their feature `std`, and the pure crates that use them without it.
-const WITHOUT_STD: &[(&str, &str)] = &[("endmark-context", "jiff")];
+/// Packages that read clocks and files only with their feature `std`, each with the pure crate that uses it
+/// without this feature.
+const PURE_WITHOUT_STD: &[(&str, &str)] = &[("endmark-context", "jiff")];
 
 /// Packages that do I/O, read clocks or keep process state. A pure crate must not depend on them.
-const IMPURE: &[&str] = &[
+const IMPURE_PACKAGES: &[&str] = &[
     "async-std",
     "axum",
     "chrono",
@@ -55,7 +58,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// Modules of the standard library that a pure crate must not use.
-const MODULES: &[&str] = &["env", "fs", "net", "os", "process", "thread"];
+const FORBIDDEN_STD_MODULES: &[&str] = &["env", "fs", "net", "os", "process", "thread"];
 
 /// Clocks of the standard library.
 const CLOCKS: &[&str] = &["Instant", "SystemTime"];
@@ -63,15 +66,15 @@ const CLOCKS: &[&str] = &["Instant", "SystemTime"];
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut failures = Vec::new();
     let files = workspace.rust_files()?;
-    for name in PURE {
+    for name in PURE_CRATES {
         let package = workspace.member(name)?;
-        let below = workspace.closure(package, is_apart);
+        let below = workspace.dependency_closure(package, is_exempt);
         let has_std =
-            WITHOUT_STD.iter().filter(|(of, other)| of == name && workspace.has_feature(other, "std"));
+            PURE_WITHOUT_STD.iter().filter(|(of, other)| of == name && workspace.has_feature(other, "std"));
         failures.extend(has_std.map(|(_, other)| {
             format!("`{name}` is pure, but `{other}` is built with its feature `std`, which reads the clock")
         }));
-        failures.extend(IMPURE.iter().filter(|name| below.contains(*name)).map(|name| {
+        failures.extend(IMPURE_PACKAGES.iter().filter(|name| below.contains(*name)).map(|name| {
             format!(
                 "`{}` is pure, but `{name}` is among its dependencies: remove the feature or crate that needs it (`cargo tree -p {} -e normal,build -i {name}`)",
                 package.name, package.name
@@ -79,7 +82,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
         }));
         let source = package.folder(workspace).join("src");
         let is_judged = |file: &Path| {
-            file.strip_prefix(&source).is_ok_and(|inside| !is_test_file(file) && !is_rim(name, inside))
+            file.strip_prefix(&source)
+                .is_ok_and(|inside| !is_test_file(file) && !is_in_impure_module(name, inside))
         };
         for (file, text) in files.iter().filter(|(file, _)| is_judged(file)) {
             failures.extend(impurities(text).into_iter().map(|(line, name)| failure(file, line, &name)));
@@ -88,16 +92,18 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok(failures)
 }
 
-/// Whether a pure crate may have this dependency: for its rim, or without the impure feature.
-fn is_apart(package: &str, dependency: &str) -> bool {
-    WITHOUT_STD.contains(&(package, dependency))
-        || RIMS.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
+/// Whether a pure crate may have this dependency: for its impure module, or without the impure feature.
+fn is_exempt(package: &str, dependency: &str) -> bool {
+    PURE_WITHOUT_STD.contains(&(package, dependency))
+        || IMPURE_MODULES.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
 }
 
-/// Whether a file in a package's `src` belongs to its rim.
-fn is_rim(package: &str, file: &Path) -> bool {
+/// Whether a file in a package's `src` belongs to its impure module.
+fn is_in_impure_module(package: &str, file: &Path) -> bool {
     let first = file.iter().next().map(Path::new).and_then(Path::file_stem);
-    RIMS.iter().any(|(name, module, _)| *name == package && first.is_some_and(|first| first == *module))
+    IMPURE_MODULES
+        .iter()
+        .any(|(name, module, _)| *name == package && first.is_some_and(|first| first == *module))
 }
 
 fn failure(file: &Path, line: usize, name: &str) -> String {
@@ -107,7 +113,7 @@ fn failure(file: &Path, line: usize, name: &str) -> String {
     )
 }
 
-/// Returns the line and name of each forbidden item in the text, except in tests.
+/// Returns the line and the name of each forbidden item in a text, except in tests.
 fn impurities(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut in_group_of_std = false;
@@ -119,7 +125,7 @@ fn impurities(text: &str) -> Vec<(usize, String)> {
         }
         for (at, word) in words.iter().enumerate() {
             let of_std = at > 0 && words[at - 1] == "std" && code.contains(&format!("std::{word}"));
-            if MODULES.contains(word) && (in_group_of_std || of_std) {
+            if FORBIDDEN_STD_MODULES.contains(word) && (in_group_of_std || of_std) {
                 found.push((number, format!("std::{word}")));
             }
             if CLOCKS.contains(word) {
@@ -149,9 +155,9 @@ mod tests {
             ("endmark-envelope", "cap/run.rs", false),
             ("endmark-text", "run.rs", false),
         ] {
-            assert_eq!(is_rim(package, Path::new(file)), expected, "{package} {file}");
+            assert_eq!(is_in_impure_module(package, Path::new(file)), expected, "{package} {file}");
         }
-        assert!(is_apart("endmark-envelope", "signal-hook") && !is_apart("endmark-text", "signal-hook"));
+        assert!(is_exempt("endmark-envelope", "signal-hook") && !is_exempt("endmark-text", "signal-hook"));
     }
 
     #[test]

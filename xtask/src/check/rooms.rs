@@ -1,4 +1,4 @@
-//! Checks the dependencies between modules of a crate: they point in one direction.
+//! Checks that dependencies between the modules of a crate point in one direction.
 
 use std::path::Path;
 
@@ -7,20 +7,21 @@ use crate::workspace::{Workspace, WorkspaceError};
 
 mod list;
 
-use list::ROOMS;
+use list::MODULE_LAYERS;
 
-/// The rooms of a crate, from the lowest to the highest. Each room may use only lower ones.
+/// The layers of a crate, from lowest to highest. Each layer may use only lower layers.
 ///
-/// A room is a module with its submodules. A submodule in the list is a separate room. Modules that need each other form
-/// one room, joined by `+`. In `parent::*` each submodule is a separate room, and none may use another.
-type Rooms = &'static [&'static str];
+/// A layer is a module with its submodules. A submodule that is also listed is a separate layer. `+` joins
+/// modules that need each other into one layer. In `parent::*` each submodule is a separate layer, and none
+/// of them may use another.
+type ModuleLayers = &'static [&'static str];
 
-/// The room of a path.
+/// The layer of a module path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place<'a> {
-    /// The index of the room, from the lowest.
+struct LayerPosition<'a> {
+    /// The index of the layer, counted from the lowest.
     index: usize,
-    /// The submodule, for a room `parent::*`.
+    /// The submodule, for a layer `parent::*`.
     sibling: Option<&'a str>,
 }
 
@@ -28,9 +29,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     let files = workspace.rust_files()?;
     let mut failures = Vec::new();
     for package in workspace.members() {
-        let Some((_, rooms)) = ROOMS.iter().find(|(name, _)| *name == package.name) else {
+        let Some((_, rooms)) = MODULE_LAYERS.iter().find(|(name, _)| *name == package.name) else {
             failures.push(format!(
-                "the crate `{}` has no rooms: give its modules places in ROOMS (xtask/src/check/rooms/list.rs)",
+                "the crate `{}` has no module layers: list its modules in `xtask/src/check`",
                 package.name
             ));
             continue;
@@ -45,42 +46,42 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok(failures)
 }
 
-fn path_failures(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<String> {
+fn path_failures(rooms: ModuleLayers, file: &Path, inside: &Path, text: &str) -> Vec<String> {
     let module = module_path(inside);
     if module.is_empty() {
         return Vec::new();
     }
     let Some(own) = find_room(rooms, &module) else {
         return vec![format!(
-            "{} is in no room: give its module a place in ROOMS (xtask/src/check/rooms/list.rs) and in ARCHITECTURE.md",
+            "{} is in no layer: list its module in the module layers of `xtask/src/check` and in ARCHITECTURE.md",
             file.display()
         )];
     };
     let mut failures = Vec::new();
-    for (line, path) in paths(&module, text) {
+    for (line, path) in used_paths(&module, text) {
         let Some(other) = find_room(rooms, &path) else { continue };
         let (from, to) = (room_name(rooms, own), room_name(rooms, other));
         let file = file.display();
         if other.index > own.index {
             failures.push(format!(
-                "{file}:{line}: the room `{from}` must not see `{to}`, which is above it: move the needed items to a room below both, or pass them as arguments"
+                "{file}:{line}: `{from}` must not use `{to}`, which is in a higher layer: move the needed items to a layer below both, or pass them as arguments"
             ));
         } else if other.index == own.index && other.sibling != own.sibling {
             failures.push(format!(
-                "{file}:{line}: `{from}` must not see `{to}`, which is at the same level: move the shared items to a room below"
+                "{file}:{line}: `{from}` must not use `{to}`, which is in the same layer: move the shared items to a lower layer"
             ));
         }
     }
     failures
 }
 
-/// Returns a room's name for people.
-fn room_name(rooms: Rooms, place: Place<'_>) -> String {
+/// Returns the name of a layer for messages.
+fn room_name(rooms: ModuleLayers, place: LayerPosition<'_>) -> String {
     let room = rooms[place.index];
     place.sibling.map_or_else(|| room.to_owned(), |sibling| room.replace('*', sibling))
 }
 
-/// Returns the module path of a file; empty for the crate's root.
+/// Returns the module path of a file. It is empty for the crate's root.
 fn module_path(inside: &Path) -> Vec<String> {
     let mut module: Vec<String> =
         inside.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -90,8 +91,8 @@ fn module_path(inside: &Path) -> Vec<String> {
     module
 }
 
-/// Returns the room of a path: the one with the longest matching prefix.
-fn find_room(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
+/// Returns the layer of a path: the one with the longest matching prefix.
+fn find_room(rooms: ModuleLayers, path: &[String]) -> Option<LayerPosition<'_>> {
     let behind = |module: &str| {
         let mut parts = path.iter();
         module.split("::").all(|part| parts.next().is_some_and(|own| own == part)).then(|| parts.next())
@@ -100,17 +101,17 @@ fn find_room(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
         room.split(" + ").filter_map(move |module| {
             let Some(parent) = module.strip_suffix("::*") else {
                 behind(module)?;
-                return Some((module.len(), Place { index: at, sibling: None }));
+                return Some((module.len(), LayerPosition { index: at, sibling: None }));
             };
             let sibling = behind(parent)??;
-            Some((module.len(), Place { index: at, sibling: Some(sibling) }))
+            Some((module.len(), LayerPosition { index: at, sibling: Some(sibling) }))
         })
     });
     found.max_by_key(|(length, _)| *length).map(|(_, place)| place)
 }
 
-/// Returns every crate-internal path that a module uses outside tests, with its line.
-fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
+/// Returns the paths inside the crate that a module uses outside tests, with their lines.
+fn used_paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     let lines = lines_without_tests(text);
     let code: Vec<(usize, &str)> = lines
@@ -126,7 +127,7 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
                 if continues_path {
                     continue;
                 }
-                // A group of names may continue on the next lines.
+                // A group of imports may continue on the next lines.
                 let mut rest = line.get(begin + root.len()..).unwrap_or_default().to_owned();
                 let following = code.iter().skip(at + 1).map(|(_, line)| line.trim());
                 for next in following.take_while(|_| line.contains("use ")) {
@@ -143,7 +144,7 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// Returns the paths of a `use` text after `start`: two for `a::{b, c::d}`.
+/// Returns the paths of a `use` declaration after `start`: two paths for `a::{b, c::d}`.
 fn expand_use(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
     let mut rest = text.trim_start();
     loop {
@@ -189,12 +190,12 @@ fn members(group: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn crate_rooms(name: &str) -> Rooms {
-        ROOMS.iter().find(|(of, _)| *of == name).unwrap().1
+    fn crate_layers(name: &str) -> ModuleLayers {
+        MODULE_LAYERS.iter().find(|(of, _)| *of == name).unwrap().1
     }
 
     fn file_failures(name: &str, file: &str, text: &str) -> Vec<String> {
-        path_failures(crate_rooms(name), Path::new(file), Path::new(file), text)
+        path_failures(crate_layers(name), Path::new(file), Path::new(file), text)
     }
 
     fn failures(file: &str, text: &str) -> Vec<String> {
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_crate_with_rooms_rejects_an_upward_import() {
+    fn every_crate_rejects_an_upward_import() {
         for (name, file, text, expected) in [
             ("endmark-store", "queue.rs", "use crate::engine::Session;", 0),
             ("endmark-store", "queue.rs", "use crate::writer::Writer;", 1),
@@ -210,8 +211,8 @@ mod tests {
             ("endmark-store", "engine/usage.rs", "use crate::ledger::Ledger;", 1),
             ("endmark-store", "ledger/slate.rs", "use crate::engine::Session;", 1),
             ("endmark-store", "keys.rs", "use crate::store::Store;", 1),
-            ("endmark-store", "keys/kept.rs", "use crate::store::Store;", 0),
-            // Modules of one room may see each other.
+            ("endmark-store", "keys/operations.rs", "use crate::store::Store;", 0),
+            // Modules of one layer may use each other.
             ("endmark-wire", "request.rs", "use crate::wire_format::WireFormat;", 0),
             ("endmark-wire", "wire_format.rs", "use crate::request::Request;", 0),
             ("endmark-wire", "wire_format.rs", "use crate::format::FORMATS;", 1),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upward_import_fails_in_every_spelling() {
+    fn an_upward_import_is_rejected_in_every_spelling() {
         for (file, text, expected) in [
             ("recovery/mend.rs", "use crate::reply::Part;", 0),
             ("recovery/mend.rs", "use crate::exchange::Exchange;", 1),
@@ -268,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_imports_a_later_one_fails() {
+    fn a_stage_that_imports_a_later_stage_is_rejected() {
         let stages: Vec<&str> =
-            crate_rooms("endmark-gateway").iter().filter_map(|room| room.strip_prefix("stage::")).collect();
+            crate_layers("endmark-gateway").iter().filter_map(|room| room.strip_prefix("stage::")).collect();
         assert!(stages.len() > 5);
         for (at, stage) in stages.iter().enumerate() {
             for (other_at, other) in stages.iter().enumerate() {

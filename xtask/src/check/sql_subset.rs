@@ -1,16 +1,16 @@
-//! Restricts the SQL for PostgreSQL to what compatible databases and transaction poolers support.
+//! Restricts SQL for PostgreSQL to what compatible databases and transaction poolers support.
 
 use std::path::Path;
 
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The folder with statements for PostgreSQL.
-const STATEMENTS: &str = "crates/endmark-store/src/shared";
-/// The file name ending of PostgreSQL migrations.
-const MIGRATION: &str = ".postgres.sql";
+/// The folder with SQL statements for PostgreSQL.
+const STATEMENT_FOLDER: &str = "crates/endmark-store/src/shared";
+/// Ending of the file names of PostgreSQL migrations.
+const MIGRATION_SUFFIX: &str = ".postgres.sql";
 
-/// Forbidden SQL, with the replacement.
+/// Forbidden SQL, each with what to write instead.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("CREATE TRIGGER", "write the same rows in the same transaction"),
     ("CREATE FUNCTION", "decide in Rust"),
@@ -37,8 +37,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut failures = Vec::new();
     for file in workspace.files()? {
-        let is_code = file.starts_with(STATEMENTS) && !is_test_file(&file);
-        if is_code || file.to_string_lossy().ends_with(MIGRATION) {
+        let is_code = file.starts_with(STATEMENT_FOLDER) && !is_test_file(&file);
+        if is_code || file.to_string_lossy().ends_with(MIGRATION_SUFFIX) {
             failures.extend(file_failures(&file, &workspace.read(&file)?));
         }
     }

@@ -1,4 +1,5 @@
-//! Finds words that must not stay in the repository: marks of unfinished work, and phrases that are not plain English.
+//! Finds words that must not be in the repository: marks of unfinished work, and phrases that are hard to
+//! read.
 
 mod dialect;
 
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// Forbidden words with the remedy. They are split here, so that this file passes the check.
+/// Forbidden words, each with what to do. They are split here, so that this file passes the check.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("TO", "DO"), "do it, or document what is missing"),
     (concat!("FIX", "ME"), "fix it, or document the problem"),
@@ -16,7 +17,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     let mut failures = Vec::new();
     for file in workspace.files()? {
         let text = workspace.read(&file)?;
-        // Binary files contain a NUL.
+        // Skip binary files, which contain a NUL.
         if !text.contains('\0') {
             failures.extend(file_failures(&file, &text));
             failures.extend(dialect::file_failures(&file, &text));

@@ -8,26 +8,27 @@ use std::process::{Command, Stdio};
 
 use super::run;
 
-/// The oldest supported glibc of Python's module, as wheels with the tag `manylinux2014` require.
+/// The oldest supported glibc for Python's module. Wheels with the tag `manylinux2014` require it.
 pub(super) const OLDEST_GLIBC: &str = "2.17";
 
-/// Returns the target of the same architecture with glibc.
+/// Returns the glibc target of the same architecture.
 pub(super) fn with_glibc(target: &str) -> String {
     target.replace("-musl", "-gnu")
 }
 
-/// Makes `cargo zigbuild` and the standard libraries of these targets available. Returns the `PATH` to build with.
+/// Installs `cargo zigbuild` and the standard libraries of these targets if they are missing. Returns the
+/// `PATH` for builds.
 pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString, String> {
     let own = root.join("target/zig");
     let inherited = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([own.join("bin")].into_iter().chain(env::split_paths(&inherited)));
     let path = path.map_err(|error| format!("{} cannot be in PATH: {error}", own.display()))?;
-    if !answers(Command::new("cargo-zigbuild").arg("--version").env("PATH", &path)) {
+    if !succeeds(Command::new("cargo-zigbuild").arg("--version").env("PATH", &path)) {
         install_zigbuild(&own)?;
     }
     let targets = targets.iter().flat_map(|target| [target.clone(), with_glibc(target)]);
     for target in targets.filter(|target| !has_standard_library(target)) {
-        report(&format!("installing Rust's standard library for {target}"));
+        print_message(&format!("installing Rust's standard library for {target}"));
         let mut add = Command::new("rustup");
         add.args(["target", "add", &target]);
         run(add).map_err(|problem| {
@@ -41,7 +42,7 @@ pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString
 
 /// Installs the linker and its driver into a separate Python environment.
 fn install_zigbuild(folder: &Path) -> Result<(), String> {
-    report(&format!(
+    print_message(&format!(
         "installing cargo-zigbuild and zig into {} (about 100 MB, the first time only)",
         folder.display()
     ));
@@ -70,12 +71,12 @@ fn has_standard_library(target: &str) -> bool {
     })
 }
 
-fn answers(command: &mut Command) -> bool {
+fn succeeds(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-fn report(message: &str) {
+fn print_message(message: &str) {
     // If standard error is closed, the failure cannot be reported.
     let _ = writeln!(io::stderr(), "{message}");
 }

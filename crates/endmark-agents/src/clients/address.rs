@@ -1,21 +1,21 @@
-//! The gateway's address for clients: from its configuration, or as given.
+//! Finds the gateway's address for clients, from the configuration or from a given URL.
 
 use endmark_config::{Settings, reachable_address};
 use endmark_failure::{CommandError, nearest};
 
-use super::client::Address;
+use super::client::GatewayAddress;
 
-/// Returns the gateway's address for a client, with the path of a named upstream if there is one.
+/// Returns the gateway's address for a client. Adds the path of a named upstream, if one is given.
 pub fn find_address(
     url: Option<&str>,
     upstream: Option<&str>,
     settings: &Settings,
-) -> Result<Address, CommandError> {
+) -> Result<GatewayAddress, CommandError> {
     let root = match url {
         Some(url) => parse_url(url)?,
         None => configured_url(settings)?,
     };
-    let Some(name) = upstream else { return Ok(Address { root }) };
+    let Some(name) = upstream else { return Ok(GatewayAddress { root }) };
     let names = || settings.upstreams.iter().map(|upstream| upstream.name.clone());
     if url.is_none() && !names().any(|known| known == name) {
         let hint = nearest(name, names()).map_or_else(
@@ -27,7 +27,7 @@ pub fn find_address(
         );
         return Err(CommandError::input("unknown_upstream", format!("there is no upstream `{name}`"), hint));
     }
-    Ok(Address { root: format!("{root}/u/{name}") })
+    Ok(GatewayAddress { root: format!("{root}/u/{name}") })
 }
 
 fn parse_url(url: &str) -> Result<String, CommandError> {
@@ -46,7 +46,8 @@ fn parse_url(url: &str) -> Result<String, CommandError> {
     if uri.query().is_some() || url.contains('#') || root.ends_with("/v1") || root.ends_with("/v1beta") {
         return Err(invalid(format!("`{url}` contains more than the address of the gateway")));
     }
-    // The URL is written on one line in files of several syntaxes.
+    // Configuration files of several syntaxes contain the URL in one line, so it must not have these
+    // characters.
     if url.chars().any(|character| character.is_control() || " \"'\\`$#".contains(character)) {
         return Err(invalid(format!("`{url}` has characters that are not allowed in a URL")));
     }
@@ -71,7 +72,7 @@ fn configured_url(settings: &Settings) -> Result<String, CommandError> {
     Ok(format!("http://{}", reachable_address(listen)))
 }
 
-/// Removes a password before the `@` of an address.
+/// Removes the password from an address.
 pub fn without_password(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

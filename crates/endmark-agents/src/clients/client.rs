@@ -1,4 +1,4 @@
-//! The clients: the settings that each one needs, the place of its configuration, and its wire formats.
+//! The clients with the settings that each one needs, the path of its configuration, and its wire formats.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use endmark_wire::gemini::Gemini;
 use endmark_wire::openai_chat::Chat;
 use endmark_wire::openai_responses::Responses;
 
-use super::document::{Document, Syntax, Value};
+use super::document::{ConfigDocument, NewValue, Syntax};
 
 /// The clients that can be connected to Endmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,43 +43,44 @@ impl ClientChoice {
     }
 }
 
-/// The addresses of the gateway in the forms that clients need.
+/// The gateway's address, in the forms that clients need.
 #[derive(Debug, Clone)]
-pub struct Address {
-    /// Without the version, such as `http://127.0.0.1:4141`; with `/u/NAME` for a named upstream.
+pub struct GatewayAddress {
+    /// The address without an API version, such as `http://127.0.0.1:4141`. It ends with `/u/NAME` for a
+    /// named upstream.
     pub root: String,
 }
 
-impl Address {
+impl GatewayAddress {
     fn versioned_url(&self, version: &str) -> String {
         format!("{}/{version}", self.root)
     }
 }
 
-/// The properties of one client.
-pub struct Client {
-    /// The client's title.
+/// Properties of a client.
+pub struct ClientProperties {
+    /// The client's name for display.
     pub title: &'static str,
     /// The wire formats that the client uses.
     pub formats: &'static [&'static dyn WireFormat],
-    /// The syntax of its configuration file.
+    /// The syntax of the client's configuration file.
     pub syntax: Syntax,
-    /// Further notes, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: &'static [&'static str],
 }
 
-/// A key and its required value.
+/// A key of a configuration with its required value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// The path of the key.
+pub struct RequiredSetting {
+    /// The names of the tables and of the key, from the outermost.
     pub path: Vec<String>,
     /// The required value.
-    pub value: Value,
+    pub value: NewValue,
 }
 
-impl Setting {
+impl RequiredSetting {
     fn text(path: &[&str], value: impl Into<String>) -> Self {
-        Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: Value::Text(value.into()) }
+        Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: NewValue::Text(value.into()) }
     }
 
     /// Returns the path of the key.
@@ -88,20 +89,20 @@ impl Setting {
     }
 }
 
-/// Returns the formats that a client uses after setup.
+/// Returns the formats that a client uses after `endmark setup`.
 pub fn required_formats(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
     match choice {
-        // The user chooses the other providers of opencode.
+        // With `--model`, opencode uses only this format for Endmark. The user chooses its other providers.
         ClientChoice::Opencode if model.is_some() => &[&Chat],
         ClientChoice::Opencode => &[],
-        _ => Client::new(choice).formats,
+        _ => ClientProperties::new(choice).formats,
     }
 }
 
-/// The providers of opencode that have their own address, and the API version in that address.
+/// The providers of opencode with an own address, and the API version in that address.
 const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")];
 
-impl Client {
+impl ClientProperties {
     /// Returns the properties of this client.
     pub fn new(choice: ClientChoice) -> Self {
         match choice {
@@ -158,8 +159,9 @@ impl Client {
     }
 }
 
-/// Returns the path of a client's configuration, as the client itself finds it. `None` without a home folder.
-pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
+/// Returns the path of a client's configuration, found by the client's own rules. Returns `None` without a
+/// home folder.
+pub fn configuration_path(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
     let named = |name: &str| environment.get(name).map(PathBuf::from);
     let home = || named("HOME");
     match choice {
@@ -174,7 +176,7 @@ pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> 
         }
         ClientChoice::Opencode => named("OPENCODE_CONFIG").or_else(|| {
             let folder = named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode");
-            // opencode reads all of these files, and the last one has precedence.
+            // opencode reads all of these files. The last one has precedence.
             let found = ["opencode.jsonc", "opencode.json", "config.json"]
                 .map(|file| folder.join(file))
                 .into_iter()
@@ -185,40 +187,55 @@ pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> 
     }
 }
 
-/// Returns the required settings of a client's configuration.
-pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) -> Vec<Setting> {
+/// Returns the settings that the client's configuration must contain.
+pub fn required_settings(
+    choice: ClientChoice,
+    address: &GatewayAddress,
+    model: Option<&str>,
+) -> Vec<RequiredSetting> {
     match choice {
-        ClientChoice::Claude => vec![Setting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Claude => {
+            vec![RequiredSetting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())]
+        }
         ClientChoice::Codex => {
-            let provider = |key, value: &str| Setting::text(&["model_providers", "endmark", key], value);
+            let provider =
+                |key, value: &str| RequiredSetting::text(&["model_providers", "endmark", key], value);
             vec![
-                Setting::text(&["model_provider"], "endmark"),
+                RequiredSetting::text(&["model_provider"], "endmark"),
                 provider("name", "Endmark"),
                 provider("base_url", &address.versioned_url("v1")),
-                // Codex uses HTTP for a custom provider. For its built-in one it first tries a WebSocket.
+                // Codex uses HTTP for custom providers. For its built-in provider, it first tries a
+                // WebSocket.
                 provider("wire_api", "responses"),
                 provider("env_key", "OPENAI_API_KEY"),
             ]
         }
-        ClientChoice::Gemini => vec![Setting::text(&["GOOGLE_GEMINI_BASE_URL"], address.root.clone())],
-        ClientChoice::Openai => vec![Setting::text(&["OPENAI_BASE_URL"], address.versioned_url("v1"))],
-        ClientChoice::Anthropic => vec![Setting::text(&["ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Gemini => {
+            vec![RequiredSetting::text(&["GOOGLE_GEMINI_BASE_URL"], address.root.clone())]
+        }
+        ClientChoice::Openai => {
+            vec![RequiredSetting::text(&["OPENAI_BASE_URL"], address.versioned_url("v1"))]
+        }
+        ClientChoice::Anthropic => vec![RequiredSetting::text(&["ANTHROPIC_BASE_URL"], address.root.clone())],
         ClientChoice::Opencode => match model {
             Some(model) => vec![
-                Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
-                Setting::text(&["provider", "endmark", "name"], "Endmark"),
-                Setting::text(&["provider", "endmark", "options", "baseURL"], address.versioned_url("v1")),
-                // A custom provider has no key unless its options set one.
-                Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
-                Setting {
+                RequiredSetting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
+                RequiredSetting::text(&["provider", "endmark", "name"], "Endmark"),
+                RequiredSetting::text(
+                    &["provider", "endmark", "options", "baseURL"],
+                    address.versioned_url("v1"),
+                ),
+                // A custom provider has no key unless its options contain one.
+                RequiredSetting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
+                RequiredSetting {
                     path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
-                    value: Value::Table,
+                    value: NewValue::Table,
                 },
             ],
             None => OPENCODE_PROVIDERS
                 .into_iter()
                 .map(|(provider, version)| {
-                    Setting::text(
+                    RequiredSetting::text(
                         &["provider", provider, "options", "baseURL"],
                         address.versioned_url(version),
                     )
@@ -228,7 +245,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
     }
 }
 
-/// Returns the keys that `--undo` removes, each with all keys below it.
+/// Returns the keys that `--undo` removes, including all keys below them.
 pub fn undo_keys(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     match choice {
         ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
@@ -245,16 +262,17 @@ pub fn undo_keys(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// Returns the keys of other clients with the same configuration syntax, because they may share a file.
+/// Returns the keys of all other clients with the same configuration syntax. They may share one file.
 pub fn other_client_keys(choice: ClientChoice) -> Vec<&'static [&'static str]> {
-    let syntax = Client::new(choice).syntax;
+    let syntax = ClientProperties::new(choice).syntax;
     let others = ClientChoice::value_variants().iter().copied();
-    let others = others.filter(|&other| other != choice && Client::new(other).syntax == syntax);
+    let others = others.filter(|&other| other != choice && ClientProperties::new(other).syntax == syntax);
     others.flat_map(undo_keys).copied().collect()
 }
 
-/// Returns a setting in the client's file that overrides the required settings, with its value.
-pub fn overridden(choice: ClientChoice, document: &Document) -> Option<(String, String)> {
+/// Returns the name and value of a setting in the client's file that overrides the required settings, if
+/// there is one.
+pub fn overriding_setting(choice: ClientChoice, document: &ConfigDocument) -> Option<(String, String)> {
     if choice != ClientChoice::Codex {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Edits a configuration file in place. Comments, order, spelling and unknown content stay.
+//! Edits a configuration file in place. Comments, order, spelling and unknown content do not change.
 
 mod dotenv;
 mod jsonc;
@@ -10,13 +10,13 @@ mod tests;
 
 use dotenv::Dotenv;
 use jsonc::Jsonc;
-pub use lists::Removal;
+pub use lists::InnerListRemoval;
 use toml::Toml;
 
 /// The syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON with comments and trailing commas, which are preserved.
+    /// JSON with comments and trailing commas. Edits preserve both.
     Jsonc,
     /// TOML.
     Toml,
@@ -25,7 +25,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Returns the syntax's name, for people.
+    /// Returns the syntax's name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jsonc => "JSON",
@@ -35,40 +35,40 @@ impl Syntax {
     }
 }
 
-/// The value of a key.
+/// The value that a key gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// A text.
+pub enum NewValue {
+    /// A text value.
     Text(String),
-    /// A table, which stays if it exists.
+    /// A table. An existing table is kept.
     Table,
 }
 
-/// Why a file cannot be changed.
+/// The reason why a file cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnfitFile {
-    /// The file is not valid in its syntax.
+pub enum UneditableFile {
+    /// The file is invalid in its syntax.
     #[error("{0}")]
     Unreadable(String),
-    /// A table is needed, but the file has another value.
+    /// A table is needed here, but the file has another kind of value.
     #[error("`{0}` is not a table in it")]
-    NoTable(String),
-    /// A value is needed, but the file has a table. Its content would be lost.
+    NotATable(String),
+    /// A value is needed here, but the file has a table, and its content would be lost.
     #[error("`{0}` is a table in it")]
     IsTable(String),
-    /// A list is needed, but the file has another value.
+    /// A list is needed here, but the file has another kind of value.
     #[error("`{0}` is not a list in it")]
-    NoList(String),
-    /// Writing the file back would change more than requested.
+    NotAList(String),
+    /// The parser cannot write the file back without unrequested changes.
     #[error("it cannot be written back without other changes")]
-    Unfaithful,
+    NotPreserved,
 }
 
-/// A parsed file, ready to be changed.
-pub struct Document {
+/// A parsed configuration file that can be edited.
+pub struct ConfigDocument {
     inner: ParsedDocument,
-    has_mark: bool,
-    /// Whether all lines end in CR LF.
+    has_byte_order_mark: bool,
+    /// Whether all lines end with CR LF.
     has_carriage_returns: bool,
 }
 
@@ -78,17 +78,17 @@ enum ParsedDocument {
     Dotenv(Dotenv),
 }
 
-/// Returns the full name of a key below another one.
-fn below(name: &str, key: &str) -> String {
+/// Returns the full name of a key within a table.
+fn key_below(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
 
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
-impl Document {
-    /// Parses the text. Rejects a file that could not be written back unchanged.
-    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, UnfitFile> {
-        let body = text.strip_prefix(MARK);
+impl ConfigDocument {
+    /// Parses a file. Fails if it could not be written back unchanged.
+    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, UneditableFile> {
+        let body = text.strip_prefix(BYTE_ORDER_MARK);
         let has_mark = body.is_some();
         let body = body.unwrap_or(text);
         let has_carriage_returns =
@@ -99,11 +99,11 @@ impl Document {
             Syntax::Toml => ParsedDocument::Toml(Box::new(Toml::parse(&lines)?)),
             Syntax::Dotenv => ParsedDocument::Dotenv(Dotenv::parse(&lines)?),
         };
-        let document = Self { inner, has_mark, has_carriage_returns };
-        if document.text() == text { Ok(document) } else { Err(UnfitFile::Unfaithful) }
+        let document = Self { inner, has_byte_order_mark: has_mark, has_carriage_returns };
+        if document.text() == text { Ok(document) } else { Err(UneditableFile::NotPreserved) }
     }
 
-    /// Returns the current text.
+    /// Returns the text with all edits.
     pub fn text(&self) -> String {
         let text = match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.text(),
@@ -111,10 +111,10 @@ impl Document {
             ParsedDocument::Dotenv(inner) => inner.text(),
         };
         let text = if self.has_carriage_returns { text.replace('\n', "\r\n") } else { text };
-        if self.has_mark { format!("{MARK}{text}") } else { text }
+        if self.has_byte_order_mark { format!("{BYTE_ORDER_MARK}{text}") } else { text }
     }
 
-    /// Returns the value of a key, without quotes, or `None` if the key is missing.
+    /// Returns the value of a key without quotation marks. Returns `None` if the key does not exist.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.value(path),
@@ -123,7 +123,7 @@ impl Document {
         }
     }
 
-    /// Returns all values in a table, with their dotted names. `None` if the path is not a table.
+    /// Returns all values in a table with their dotted names. Returns `None` if the path is not a table.
     pub fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
         match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.leaves(path),
@@ -132,8 +132,8 @@ impl Document {
         }
     }
 
-    /// Sets a key, and creates its parent tables.
-    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), UnfitFile> {
+    /// Sets a key. Creates missing parent tables.
+    pub fn set(&mut self, path: &[&str], value: &NewValue) -> Result<(), UneditableFile> {
         match &mut self.inner {
             ParsedDocument::Jsonc(inner) => inner.set(path, value),
             ParsedDocument::Toml(inner) => inner.set(path, value),
@@ -144,7 +144,7 @@ impl Document {
         }
     }
 
-    /// Returns the elements of a list, or `None` if it is not a list.
+    /// Returns the elements of a list. Returns `None` if the path is not a list.
     pub fn list(&self, path: &[&str]) -> Option<Vec<serde_json::Value>> {
         match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.list(path),
@@ -152,26 +152,28 @@ impl Document {
         }
     }
 
-    /// Appends an element to a list, and creates its parent tables.
-    pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), UnfitFile> {
+    /// Appends an element to a list. Creates the list and its parent tables if they are missing.
+    pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), UneditableFile> {
         match &mut self.inner {
             ParsedDocument::Jsonc(inner) => inner.append(path, element),
-            ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => Err(UnfitFile::NoList(path.join("."))),
+            ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => {
+                Err(UneditableFile::NotAList(path.join(".")))
+            }
         }
     }
 
-    /// Removes elements from the lists in a list.
-    pub fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
+    /// Removes elements from the inner lists of a list.
+    pub fn remove_elements(&mut self, path: &[&str], removal: &InnerListRemoval<'_>) {
         match &mut self.inner {
             ParsedDocument::Jsonc(inner) => inner.remove_elements(path, removal),
             ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => {}
         }
     }
 
-    /// Copies a key and everything below it from another document of the same syntax.
+    /// Copies a key and everything below it from another document with the same syntax.
     ///
-    /// Tables that become empty are removed, unless the other document has them.
-    pub fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    /// Tables that become empty are removed, unless the other document contains them.
+    pub fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UneditableFile> {
         match (&mut self.inner, &other.inner) {
             (ParsedDocument::Jsonc(inner), ParsedDocument::Jsonc(other)) => inner.copy_from(other, path),
             (ParsedDocument::Toml(inner), ParsedDocument::Toml(other)) => inner.copy_from(other, path),
@@ -179,7 +181,7 @@ impl Document {
                 inner.copy_from(other, path);
                 Ok(())
             }
-            _ => Err(UnfitFile::Unfaithful),
+            _ => Err(UneditableFile::NotPreserved),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A configuration file on disk: it is replaced atomically, and records are kept next to it.
+//! A configuration file on disk. It is replaced atomically, and its original is recorded next to it.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -11,48 +11,50 @@ use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use tempfile::NamedTempFile;
 
-use super::lock::Lock;
-use super::revision::Record;
+use super::lock::FileLock;
+use super::revision::WriteRecord;
 
-/// Only the owner may read a new file, because it may get a key.
+/// Only the owner may read a new file, because it may contain a key.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A client's configuration file.
 pub struct ConfigurationFile {
-    /// The real path. A symbolic link is followed and kept.
+    /// The real path, after following symbolic links. The links themselves are kept.
     pub path: PathBuf,
-    /// The content when the file was read.
+    /// The text of the file when it was read. `None` if it did not exist.
     pub text: Option<String>,
-    /// The lock from before the read until after the write; `None` for reading only.
-    lock: Option<RefCell<Lock>>,
+    /// The lock, which is held from before the read until after the write. `None` if the file was opened only
+    /// for reading.
+    lock: Option<RefCell<FileLock>>,
 }
 
 impl ConfigurationFile {
-    /// Reads the file, if it exists.
+    /// Reads the file if it exists.
     pub fn open(named: &Path) -> Result<Self, CommandError> {
         let path = Self::resolve_path(named)?;
         let text = read(&path)?;
         Ok(Self { path, text, lock: None })
     }
 
-    /// Reads the file, if it exists, and locks it against other Endmark processes until this is dropped.
+    /// Reads the file if it exists, and locks it against other Endmark processes until this value is dropped.
     pub fn open_to_write(named: &Path) -> Result<Self, CommandError> {
         let path = Self::resolve_path(named)?;
-        // Report an unreadable file before creating a lock next to it.
+        // Report an unreadable file before a lock is created next to it.
         read(&path)?;
-        let lock = Lock::take(sibling_path(&path, ".endmark-lock")).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => CommandError::input(
-                "locked_file",
-                format!("another Endmark process is writing `{}`", path.display()),
-                "Nothing was written. Run the command again after the other process has ended.",
-            ),
-            _ => unwritable(&path, &error),
-        })?;
+        let lock =
+            FileLock::take(sibling_path(&path, ".endmark-lock")).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => CommandError::input(
+                    "locked_file",
+                    format!("another Endmark process is writing `{}`", path.display()),
+                    "Nothing was written. Run the command again after the other process has ended.",
+                ),
+                _ => unwritable_error(&path, &error),
+            })?;
         let text = read(&path)?;
         Ok(Self { path, text, lock: Some(RefCell::new(lock)) })
     }
 
-    /// Returns the real path of a file.
+    /// Returns the path after following symbolic links.
     fn resolve_path(named: &Path) -> Result<PathBuf, CommandError> {
         Ok(match fs::canonicalize(named) {
             Ok(path) => path,
@@ -61,50 +63,52 @@ impl ConfigurationFile {
         })
     }
 
-    /// Returns the record of the last write.
-    pub fn record(&self) -> Result<Option<Record>, CommandError> {
-        let Some(written) = read(&self.written_copy())? else { return Ok(None) };
-        Ok(Some(Record { original: read(&self.backup())?, written }))
+    /// Returns the record of the last write. Returns `None` if Endmark has not written the file.
+    pub fn record(&self) -> Result<Option<WriteRecord>, CommandError> {
+        let Some(written) = read(&self.written_copy_path())? else { return Ok(None) };
+        Ok(Some(WriteRecord { original: read(&self.backup_path())?, written }))
     }
 
-    /// Returns the path of the copy of the original file.
-    pub fn backup(&self) -> PathBuf {
+    /// Returns the path of the backup of the original file.
+    pub fn backup_path(&self) -> PathBuf {
         sibling_path(&self.path, ".endmark-backup")
     }
 
-    /// Returns the path of the copy of the written file, which shows later changes by others.
-    pub fn written_copy(&self) -> PathBuf {
+    /// Returns the path of a copy of the written file. It shows whether another program changed the file
+    /// later.
+    pub fn written_copy_path(&self) -> PathBuf {
         sibling_path(&self.path, ".endmark-written")
     }
 
-    /// Returns the path of the record of created folders, which are removed with the file.
-    fn folders(&self) -> PathBuf {
+    /// Returns the path of the record of created folders. They are removed together with the file.
+    fn folders_record_path(&self) -> PathBuf {
         sibling_path(&self.path, ".endmark-folders")
     }
 
-    /// Writes the record, then the file. At every moment the file is the old or the new one, and can be restored.
-    pub fn write(&self, record: &Record) -> Result<(), CommandError> {
+    /// Writes the record, then the file. At every moment, the file has its old or its new text, and the
+    /// original can be restored.
+    pub fn write(&self, record: &WriteRecord) -> Result<(), CommandError> {
         self.check_writable()?;
         let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().created_folders());
         if missing > 0 {
-            self.replace(&self.folders(), &missing.to_string())?;
+            self.replace(&self.folders_record_path(), &missing.to_string())?;
         }
         match &record.original {
             Some(original) => {
-                self.keep_other_backup(original)?;
-                self.replace(&self.backup(), original)?;
+                self.rename_outdated_backup(original)?;
+                self.replace(&self.backup_path(), original)?;
             }
-            None => remove(&self.backup())?,
+            None => remove(&self.backup_path())?,
         }
-        self.replace(&self.written_copy(), &record.written)?;
+        self.replace(&self.written_copy_path(), &record.written)?;
         self.check_unchanged()?;
         self.replace(&self.path, &record.written)
     }
 
-    /// Moves the existing backup to another name if the file was changed since, because the next backup includes that
-    /// change.
-    fn keep_other_backup(&self, next: &str) -> Result<(), CommandError> {
-        match read(&self.backup())? {
+    /// Renames an existing backup if its text differs from `next`. This happens if another program changed
+    /// the file after Endmark wrote it.
+    fn rename_outdated_backup(&self, next: &str) -> Result<(), CommandError> {
+        match read(&self.backup_path())? {
             Some(earlier) if earlier != next => {
                 let free = self.earlier_backups().find(|path| !path.exists());
                 free.map_or(Ok(()), |free| self.replace(&free, &earlier))
@@ -113,19 +117,19 @@ impl ConfigurationFile {
         }
     }
 
-    /// Returns the paths of earlier backups.
+    /// Returns the possible paths of earlier backups.
     fn earlier_backups(&self) -> impl Iterator<Item = PathBuf> {
         (1_u32..).map(|number| sibling_path(&self.path, &format!(".endmark-backup-{number}")))
     }
 
-    /// Writes this text or removes the file, and deletes the record.
+    /// Writes this text, or removes the file for `None`. Then deletes the record.
     pub fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
-        self.put(text)?;
-        self.forget()
+        self.write_or_remove(text)?;
+        self.delete_record()
     }
 
-    /// Writes this text or removes the file.
-    pub fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
+    /// Writes this text, or removes the file for `None`.
+    pub fn write_or_remove(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.check_writable()?;
         self.check_unchanged()?;
         match text {
@@ -134,29 +138,29 @@ impl ConfigurationFile {
         }
     }
 
-    /// Removes the record, and the created folders if they are empty.
-    pub fn forget(&self) -> Result<(), CommandError> {
-        remove(&self.written_copy())?;
-        remove(&self.backup())?;
+    /// Deletes the record, and the folders that Endmark created if they are empty.
+    pub fn delete_record(&self) -> Result<(), CommandError> {
+        remove(&self.written_copy_path())?;
+        remove(&self.backup_path())?;
         for earlier in self.earlier_backups().take_while(|path| path.exists()) {
             remove(&earlier)?;
         }
-        let made = read(&self.folders())?.and_then(|count| count.parse().ok()).unwrap_or(0);
-        remove(&self.folders())?;
+        let made = read(&self.folders_record_path())?.and_then(|count| count.parse().ok()).unwrap_or(0);
+        remove(&self.folders_record_path())?;
         if let Some(lock) = &self.lock {
             lock.borrow_mut().release();
         }
-        // A folder with content cannot be removed. Then its parents are not empty either.
+        // A folder with content cannot be removed. In that case, its parents are not empty either.
         let _ = self.parents().take(made).try_for_each(fs::remove_dir);
         Ok(())
     }
 
-    /// Returns the parent folders, the innermost first.
+    /// Returns the parent folders, starting with the innermost.
     fn parents(&self) -> impl Iterator<Item = &Path> {
         self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
     }
 
-    /// Checks permissions first, because replacing the file would bypass them.
+    /// Fails if the file is read-only. Replacing the file would ignore its permissions.
     fn check_writable(&self) -> Result<(), CommandError> {
         match fs::metadata(&self.path) {
             Ok(metadata) if metadata.permissions().readonly() => Err(CommandError::input(
@@ -168,7 +172,7 @@ impl ConfigurationFile {
         }
     }
 
-    /// Fails if the file was changed since it was read, because clients write their configuration, too.
+    /// Fails if the file was changed after it was read. Clients also write their configuration.
     fn check_unchanged(&self) -> Result<(), CommandError> {
         if read(&self.path)? == self.text {
             return Ok(());
@@ -182,7 +186,7 @@ impl ConfigurationFile {
 
     fn replace(&self, path: &Path, text: &str) -> Result<(), CommandError> {
         let like = fs::metadata(&self.path).ok();
-        replace(path, text, like.as_ref()).map_err(|error| unwritable(path, &error))
+        replace(path, text, like.as_ref()).map_err(|error| unwritable_error(path, &error))
     }
 }
 
@@ -213,7 +217,7 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
     String::from_utf8(bytes).map(Some).map_err(|_| refused("it is not UTF-8".to_owned()))
 }
 
-/// Replaces a file atomically, with the same owner and permissions.
+/// Replaces a file atomically, and copies the owner and permissions of `like`.
 fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -230,9 +234,9 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the error for a record without the original file.
+/// Returns the error for a record whose original file is missing.
 pub fn missing_original(file: &ConfigurationFile) -> CommandError {
-    let (backup, written) = (file.backup(), file.written_copy());
+    let (backup, written) = (file.backup_path(), file.written_copy_path());
     CommandError::input(
         "lost_backup",
         format!("`{}`, the original of `{}`, is missing", backup.display(), file.path.display()),
@@ -245,12 +249,12 @@ pub fn missing_original(file: &ConfigurationFile) -> CommandError {
 
 fn remove(path: &Path) -> Result<(), CommandError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable_error(path, &error)),
         _ => Ok(()),
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+fn unwritable_error(path: &Path, error: &io::Error) -> CommandError {
     CommandError::input(
         "unwritable_file",
         format!("cannot write `{}`: {error}", path.display()),

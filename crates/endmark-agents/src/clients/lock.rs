@@ -1,7 +1,8 @@
-//! A lock on a configuration file while it is read, copied and written.
+//! Locks a configuration file while it is read, copied and written.
 //!
-//! The lock is a file next to the configuration, so every process finds the same one, whatever its home folder. The
-//! system releases the lock when its process ends, so a stale file blocks no process.
+//! The lock is a file next to the configuration, so all processes find the same lock even if their home
+//! folders differ. The operating system releases the lock when its process ends, so a lock file that remains
+//! does not block other processes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,20 +11,21 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How many times to try a lock of another process, at this interval: ten seconds in total.
-const MAX_TRIES: u32 = 500;
+/// If another process holds the lock, taking it is tried this many times: ten seconds in total.
+const MAX_LOCK_ATTEMPTS: u32 = 500;
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A lock. Dropping it removes its file, and the folders created for it if they are empty.
-pub(super) struct Lock {
+/// A held lock. Dropping it removes the lock file, and the folders that were created for it if they are
+/// empty.
+pub(super) struct FileLock {
     path: PathBuf,
     file: Option<File>,
-    /// The created folders, the innermost first.
+    /// The folders that were created, starting with the innermost.
     created: Vec<PathBuf>,
 }
 
-impl Lock {
-    /// Waits for the lock of this path.
+impl FileLock {
+    /// Waits until the lock with this path is free, and takes it.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if another process holds it for too long, otherwise the system's error.
@@ -31,10 +33,11 @@ impl Lock {
         let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         let made = folders.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         let mut lock = Self { path, file: None, created: made };
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_LOCK_ATTEMPTS {
             let file = lock.open()?;
             match file.try_lock() {
-                // The previous owner may have removed the file after it was opened here. Then the lock has no effect.
+                // The previous owner may have removed the file after it was opened here. Such a lock would
+                // have no effect.
                 Ok(()) if lock.is_at_its_path(&file) => {
                     lock.file = Some(file);
                     return Ok(lock);
@@ -47,15 +50,15 @@ impl Lock {
         Err(io::Error::new(io::ErrorKind::WouldBlock, "another process is writing it"))
     }
 
-    /// Returns the number of created folders.
+    /// Returns the number of folders that were created for the lock.
     pub(super) fn created_folders(&self) -> usize {
         self.created.len()
     }
 
-    /// Removes the file of the lock, after the last change.
+    /// Removes the lock file. Called after the last change.
     pub(super) fn release(&mut self) {
         if let Some(file) = self.file.take() {
-            // The lock is still held, so no other process has locked this file.
+            // The lock is still held, so no other process holds a lock on this file.
             let _ = fs::remove_file(&self.path);
             drop(file);
         }
@@ -76,10 +79,10 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
         self.release();
-        // A folder with content cannot be removed. Then its parents are not empty either.
+        // A folder with content cannot be removed. In that case, its parents are not empty either.
         let _ = self.created.iter().try_for_each(fs::remove_dir);
     }
 }

@@ -1,118 +1,127 @@
-//! Decides how a configuration file is changed and restored. Works on texts only.
+//! Decides how a configuration file is changed and restored. The functions work on texts and do not access
+//! files.
 
-use super::client::Setting;
-use super::document::{Document, Syntax, UnfitFile};
+use super::client::RequiredSetting;
+use super::document::{ConfigDocument, Syntax, UneditableFile};
 
-/// The record of a written file, which allows to restore the original.
+/// The record of a file that Endmark has written. The original can be restored from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The original file, if it existed.
+pub struct WriteRecord {
+    /// The original text. `None` if there was no file.
     pub original: Option<String>,
-    /// The written file.
+    /// The text that Endmark has written.
     pub written: String,
 }
 
-impl Record {
-    /// Whether the original is lost: the written file has more than Endmark's keys, but the record has no original.
-    pub fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, UnfitFile> {
+impl WriteRecord {
+    /// Whether the original is lost: it is not recorded, although the written file has more than Endmark's
+    /// keys.
+    pub fn has_lost_its_original(
+        &self,
+        syntax: Syntax,
+        keys: ConfigKeys<'_>,
+    ) -> Result<bool, UneditableFile> {
         if self.original.is_some() {
             return Ok(false);
         }
-        let mut rest = Document::parse(syntax, &self.written)?;
-        let nothing = Document::parse(syntax, "")?;
-        for path in [keys.endmark_keys, keys.others].concat() {
+        let mut rest = ConfigDocument::parse(syntax, &self.written)?;
+        let nothing = ConfigDocument::parse(syntax, "")?;
+        for path in [keys.endmark_keys, keys.other_client_keys].concat() {
             rest.copy_from(&nothing, path)?;
         }
         Ok(rest.text().contains(|character: char| !character.is_whitespace() && !"{}".contains(character)))
     }
 }
 
-/// A changed key.
+/// A key with its value before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct KeyChange {
     /// The dotted path of the key.
     pub key: String,
-    /// The previous value, if it was set.
+    /// The previous value. `None` if the key was not set.
     pub before: Option<String>,
-    /// The new value, if it is set.
+    /// The new value. `None` if the key is no longer set.
     pub after: Option<String>,
 }
 
-/// A key of Endmark that another program has changed, so it stays.
+/// A key of Endmark that is kept because another program has changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
     /// The dotted path of the key.
     pub key: String,
-    /// The changed values of a table. The whole table stays, because half of it could be invalid for its client.
+    /// The names of the changed values, if the key is a table. The whole table is kept, because a part of it
+    /// could be invalid for its client.
     pub changed: Vec<String>,
 }
 
-/// The result of a change.
+/// The result of [`revise`].
 #[derive(Debug, PartialEq, Eq)]
-pub enum Revision {
+pub enum RevisionResult {
     /// The file already has all settings.
-    Same,
+    Unchanged,
     /// The file must be written.
     New {
-        /// The record for the file.
-        record: Record,
-        /// The changes.
-        changes: Vec<Change>,
+        /// The record of the new file.
+        record: WriteRecord,
+        /// The changed keys.
+        changes: Vec<KeyChange>,
     },
 }
 
-/// The result of an undo.
+/// The result of [`revert`].
 #[derive(Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields have the same meaning in every variant")]
-pub enum Reversion {
+pub enum ReversionResult {
     /// The file has no settings of Endmark.
     Unchanged,
-    /// The file was not changed since: it is restored or removed.
-    Original { original: Option<String>, changes: Vec<Change> },
-    /// Other clients share the file: only this client's keys are restored, and the record stays for the others.
-    Shared { record: Record, changes: Vec<Change>, left: Vec<KeptKey> },
-    /// The file was changed since: only Endmark's keys are restored.
+    /// No other program has changed the file, so the original is restored, or the file is removed.
+    Original { original: Option<String>, changes: Vec<KeyChange> },
+    /// Other clients also use the file, so only this client's keys are restored, and the record is kept for
+    /// the others.
+    Shared { record: WriteRecord, changes: Vec<KeyChange>, left: Vec<KeptKey> },
+    /// Another program has changed the file, so only Endmark's keys are restored.
     OwnKeys {
         text: String,
-        changes: Vec<Change>,
-        /// Keys of Endmark that were changed since, so they stay.
+        changes: Vec<KeyChange>,
+        /// Keys of Endmark that another program has changed, so they are kept.
         left: Vec<KeptKey>,
     },
 }
 
-/// Endmark's keys in a file.
+/// The keys that Endmark may set in a file.
 #[derive(Clone, Copy)]
-pub struct Keys<'a> {
-    /// The keys of this client, each with all keys below it.
+pub struct ConfigKeys<'a> {
+    /// The keys of this client, including all keys below them.
     pub endmark_keys: &'a [&'a [&'a str]],
-    /// The keys of other clients that can share the file.
-    pub others: &'a [&'a [&'a str]],
+    /// The keys of other clients that may share the file.
+    pub other_client_keys: &'a [&'a [&'a str]],
 }
 
-/// Returns the file with these settings. Settings of other clients stay.
+/// Returns the file with these settings. The settings of other clients are kept.
 ///
-/// A file that was written before is revised from its original, so that one undo suffices.
+/// If Endmark has already written the file, the new file is derived from the original, so a single undo
+/// restores it.
 pub fn revise(
     syntax: Syntax,
     current: Option<&str>,
-    record: Option<&Record>,
-    settings: &[Setting],
-    keys: Keys<'_>,
-) -> Result<Revision, UnfitFile> {
-    let found = Document::parse(syntax, current.unwrap_or_default())?;
+    record: Option<&WriteRecord>,
+    settings: &[RequiredSetting],
+    keys: ConfigKeys<'_>,
+) -> Result<RevisionResult, UneditableFile> {
+    let found = ConfigDocument::parse(syntax, current.unwrap_or_default())?;
     let original = match (current, record) {
         (Some(current), Some(record)) if current == record.written => record.original.clone(),
         (Some(current), Some(record)) => Some(remove_own_settings(syntax, current, record, settings, keys)?),
         (current, _) => current.map(str::to_owned),
     };
-    let mut document = Document::parse(syntax, original.as_deref().unwrap_or_default())?;
-    keep(keys.others, &found, &mut document)?;
+    let mut document = ConfigDocument::parse(syntax, original.as_deref().unwrap_or_default())?;
+    copy_keys(keys.other_client_keys, &found, &mut document)?;
     for setting in settings {
         document.set(&setting.path(), &setting.value)?;
     }
-    let changes: Vec<Change> = settings
+    let changes: Vec<KeyChange> = settings
         .iter()
-        .map(|setting| Change {
+        .map(|setting| KeyChange {
             key: setting.path.join("."),
             before: found.value(&setting.path()),
             after: document.value(&setting.path()),
@@ -120,68 +129,72 @@ pub fn revise(
         .filter(|change| change.before != change.after)
         .collect();
     if changes.is_empty() {
-        return Ok(Revision::Same);
+        return Ok(RevisionResult::Unchanged);
     }
-    Ok(Revision::New { record: Record { original, written: document.text() }, changes })
+    Ok(RevisionResult::New { record: WriteRecord { original, written: document.text() }, changes })
 }
 
 /// Returns the file without Endmark's settings.
 ///
-/// `settings` are the ones that a write would set now. Without a record, a key with exactly that value counts as
-/// Endmark's.
+/// `settings` are the settings that a write would now contain. If there is no record, a key belongs to
+/// Endmark if it has exactly the value in `settings`.
 pub fn revert(
     syntax: Syntax,
     current: &str,
-    record: Option<&Record>,
-    settings: &[Setting],
-    keys: Keys<'_>,
-) -> Result<Reversion, UnfitFile> {
-    let now = Document::parse(syntax, current)?;
+    record: Option<&WriteRecord>,
+    settings: &[RequiredSetting],
+    keys: ConfigKeys<'_>,
+) -> Result<ReversionResult, UneditableFile> {
+    let now = ConfigDocument::parse(syntax, current)?;
     if let Some(record) = record.filter(|record| record.written == current) {
-        let mut before = Document::parse(syntax, record.original.as_deref().unwrap_or_default())?;
-        let changes = changes(&now, &before, keys.endmark_keys);
-        if !differs(keys.others, &now, &before) {
-            return Ok(Reversion::Original { original: record.original.clone(), changes });
+        let mut before = ConfigDocument::parse(syntax, record.original.as_deref().unwrap_or_default())?;
+        let changes = key_changes(&now, &before, keys.endmark_keys);
+        if !any_key_differs(keys.other_client_keys, &now, &before) {
+            return Ok(ReversionResult::Original { original: record.original.clone(), changes });
         }
-        keep(keys.others, &now, &mut before)?;
-        let record = Record { original: record.original.clone(), written: before.text() };
-        return Ok(Reversion::Shared { record, changes, left: Vec::new() });
+        copy_keys(keys.other_client_keys, &now, &mut before)?;
+        let record = WriteRecord { original: record.original.clone(), written: before.text() };
+        return Ok(ReversionResult::Shared { record, changes, left: Vec::new() });
     }
     let (document, left) = restore_previous(syntax, current, record, settings, keys.endmark_keys)?;
-    let changes = changes(&now, &document, keys.endmark_keys);
+    let changes = key_changes(&now, &document, keys.endmark_keys);
     if let Some(record) = record {
         let original = remove_own_settings(syntax, current, record, settings, keys)?;
-        if differs(keys.others, &document, &Document::parse(syntax, &original)?) {
-            let record = Record { original: Some(original), written: document.text() };
-            return Ok(Reversion::Shared { record, changes, left });
+        if any_key_differs(keys.other_client_keys, &document, &ConfigDocument::parse(syntax, &original)?) {
+            let record = WriteRecord { original: Some(original), written: document.text() };
+            return Ok(ReversionResult::Shared { record, changes, left });
         }
     }
     Ok(if changes.is_empty() && left.is_empty() {
-        Reversion::Unchanged
+        ReversionResult::Unchanged
     } else {
-        Reversion::OwnKeys { text: document.text(), changes, left }
+        ReversionResult::OwnKeys { text: document.text(), changes, left }
     })
 }
 
-/// Returns a changed file as if Endmark had never written settings for any client.
+/// Returns the file as it would be now if Endmark had never written settings for any client.
 fn remove_own_settings(
     syntax: Syntax,
     current: &str,
-    record: &Record,
-    settings: &[Setting],
-    keys: Keys<'_>,
-) -> Result<String, UnfitFile> {
-    let all = [keys.endmark_keys, keys.others].concat();
+    record: &WriteRecord,
+    settings: &[RequiredSetting],
+    keys: ConfigKeys<'_>,
+) -> Result<String, UneditableFile> {
+    let all = [keys.endmark_keys, keys.other_client_keys].concat();
     Ok(restore_previous(syntax, current, Some(record), settings, &all)?.0.text())
 }
 
-/// Whether any of these keys differs between the documents.
-fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
+/// Whether the documents have different values for any of these keys.
+fn any_key_differs(paths: &[&[&str]], one: &ConfigDocument, other: &ConfigDocument) -> bool {
     paths.iter().any(|path| one.value(path) != other.value(path))
 }
 
-/// Sets these keys to their original state.
-fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), UnfitFile> {
+/// Copies the values of these keys from `found` to `document`.
+fn copy_keys(
+    paths: &[&[&str]],
+    found: &ConfigDocument,
+    document: &mut ConfigDocument,
+) -> Result<(), UneditableFile> {
     for path in paths {
         if found.value(path) != document.value(path) {
             document.copy_from(found, path)?;
@@ -190,24 +203,25 @@ fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<
     Ok(())
 }
 
-/// Returns the file with Endmark's keys restored, and the keys that were changed since.
+/// Returns the file with Endmark's keys restored, and the keys that are kept because another program changed
+/// them.
 fn restore_previous(
     syntax: Syntax,
     current: &str,
-    record: Option<&Record>,
-    settings: &[Setting],
+    record: Option<&WriteRecord>,
+    settings: &[RequiredSetting],
     owned: &[&[&str]],
-) -> Result<(Document, Vec<KeptKey>), UnfitFile> {
+) -> Result<(ConfigDocument, Vec<KeptKey>), UneditableFile> {
     let original = record.and_then(|record| record.original.as_deref()).unwrap_or_default();
-    let original = Document::parse(syntax, original)?;
+    let original = ConfigDocument::parse(syntax, original)?;
     let ours = if let Some(record) = record {
-        Document::parse(syntax, &record.written)?
+        ConfigDocument::parse(syntax, &record.written)?
     } else {
-        let mut ours = Document::parse(syntax, "")?;
+        let mut ours = ConfigDocument::parse(syntax, "")?;
         settings.iter().try_for_each(|setting| ours.set(&setting.path(), &setting.value))?;
         ours
     };
-    let mut document = Document::parse(syntax, current)?;
+    let mut document = ConfigDocument::parse(syntax, current)?;
     let mut left = Vec::new();
     for path in owned {
         let key = || path.join(".");
@@ -237,8 +251,11 @@ fn restore_previous(
     Ok((document, left))
 }
 
-fn changes(before: &Document, after: &Document, owned: &[&[&str]]) -> Vec<Change> {
-    let change =
-        |path: &&[&str]| Change { key: path.join("."), before: before.value(path), after: after.value(path) };
+fn key_changes(before: &ConfigDocument, after: &ConfigDocument, owned: &[&[&str]]) -> Vec<KeyChange> {
+    let change = |path: &&[&str]| KeyChange {
+        key: path.join("."),
+        before: before.value(path),
+        after: after.value(path),
+    };
     owned.iter().map(change).filter(|change| change.before != change.after).collect()
 }

@@ -1,10 +1,10 @@
 use endmark_config::Environment;
 
-use super::client::{file, other_client_keys, settings, undo_keys};
-use super::revision::{KeptKey, Keys, Record, revert, revise};
+use super::client::{configuration_path, other_client_keys, required_settings, undo_keys};
+use super::revision::{ConfigKeys, KeptKey, WriteRecord, revert, revise};
 use super::*;
 
-const ALL: [ClientChoice; 6] = [
+const ALL_CLIENTS: [ClientChoice; 6] = [
     ClientChoice::Claude,
     ClientChoice::Codex,
     ClientChoice::Gemini,
@@ -13,21 +13,21 @@ const ALL: [ClientChoice; 6] = [
     ClientChoice::Anthropic,
 ];
 
-fn address(root: &str) -> Address {
-    Address { root: root.to_owned() }
+fn address(root: &str) -> GatewayAddress {
+    GatewayAddress { root: root.to_owned() }
 }
 
-fn client_settings(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
-    settings(choice, &address(root), model)
+fn client_settings(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<RequiredSetting> {
+    required_settings(choice, &address(root), model)
 }
 
-/// The client's keys, and those of clients that may share its file.
-fn keys(choice: ClientChoice) -> Keys<'static> {
-    Keys { endmark_keys: undo_keys(choice), others: other_client_keys(choice).leak() }
+/// Returns the client's keys, and those of clients that may share its file.
+fn client_keys(choice: ClientChoice) -> ConfigKeys<'static> {
+    ConfigKeys { endmark_keys: undo_keys(choice), other_client_keys: other_client_keys(choice).leak() }
 }
 
-/// Typical files of users, and a missing file.
-fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
+/// Returns typical files of users, and a missing file.
+fn example_files(syntax: Syntax) -> Vec<Option<&'static str>> {
     let mut files = match syntax {
         Syntax::Jsonc => vec![
             "{}",
@@ -47,29 +47,31 @@ fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
 fn revised_record(
     choice: ClientChoice,
     current: Option<&str>,
-    record: Option<&Record>,
+    record: Option<&WriteRecord>,
     root: &str,
-) -> Record {
+) -> WriteRecord {
     let settings = client_settings(choice, root, None);
-    match revise(Client::new(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
-        Revision::New { record, .. } => record,
-        Revision::Same => panic!("{choice:?} is already up to date: {current:?}"),
+    match revise(ClientProperties::new(choice).syntax, current, record, &settings, client_keys(choice))
+        .unwrap()
+    {
+        RevisionResult::New { record, .. } => record,
+        RevisionResult::Unchanged => panic!("{choice:?} is already up to date: {current:?}"),
     }
 }
 
 #[test]
 fn undo_restores_the_file_after_one_or_two_writes() {
-    for choice in ALL {
-        let syntax = Client::new(choice).syntax;
-        for original in files(syntax) {
+    for choice in ALL_CLIENTS {
+        let syntax = ClientProperties::new(choice).syntax;
+        for original in example_files(syntax) {
             let first = revised_record(choice, original, None, "http://127.0.0.1:4141");
             assert_eq!(first.original.as_deref(), original);
             let second = revised_record(choice, Some(&first.written), Some(&first), "http://[::1]:9/u/far");
             assert_eq!(second.original.as_deref(), original, "{choice:?}");
             assert_eq!(second, revised_record(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
             for record in [&first, &second] {
-                let back = revert(syntax, &record.written, Some(record), &[], keys(choice)).unwrap();
-                let Reversion::Original { original: back, changes } = back else { panic!("{back:?}") };
+                let back = revert(syntax, &record.written, Some(record), &[], client_keys(choice)).unwrap();
+                let ReversionResult::Original { original: back, changes } = back else { panic!("{back:?}") };
                 assert_eq!(back.as_deref(), original);
                 assert!(!changes.is_empty());
             }
@@ -79,18 +81,18 @@ fn undo_restores_the_file_after_one_or_two_writes() {
 
 #[test]
 fn a_second_write_changes_nothing() {
-    for choice in ALL {
-        let syntax = Client::new(choice).syntax;
-        for original in files(syntax) {
+    for choice in ALL_CLIENTS {
+        let syntax = ClientProperties::new(choice).syntax;
+        for original in example_files(syntax) {
             let record = revised_record(choice, original, None, "http://a");
             let again = revise(
                 syntax,
                 Some(&record.written),
                 Some(&record),
                 &client_settings(choice, "http://a", None),
-                keys(choice),
+                client_keys(choice),
             );
-            assert_eq!(again, Ok(Revision::Same), "{choice:?}");
+            assert_eq!(again, Ok(RevisionResult::Unchanged), "{choice:?}");
         }
     }
 }
@@ -101,17 +103,17 @@ fn undo_of_an_edited_file_removes_only_our_keys() {
     let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
     let record = revised_record(choice, Some(original), None, "http://a");
     let touched = record.written.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\"");
-    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], keys(choice)).unwrap();
-    let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
+    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], client_keys(choice)).unwrap();
+    let ReversionResult::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
     assert_eq!(text, original.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\""));
     assert_eq!((changes.len(), left.len()), (1, 0));
-    // A key with a value from another program belongs to that program.
+    // A key with another program's value belongs to that program.
     let theirs = touched.replace("http://a", "https://theirs.example");
-    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
-    let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], client_keys(choice)).unwrap();
+    let ReversionResult::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
     let key = "env.ANTHROPIC_BASE_URL".to_owned();
     assert_eq!((text.as_str(), left), (theirs.as_str(), vec![KeptKey { key, changed: Vec::new() }]));
-    // Writing again treats the changed file, without our keys, as the original.
+    // Writing again treats the changed file without our keys as the original.
     let again = revised_record(choice, Some(&touched), Some(&record), "http://b");
     assert!(
         again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
@@ -119,7 +121,7 @@ fn undo_of_an_edited_file_removes_only_our_keys() {
 }
 
 #[test]
-fn a_table_with_foreign_keys_is_kept() {
+fn a_table_that_another_program_changed_is_kept() {
     let opencode = client_settings(ClientChoice::Opencode, "http://a", Some("m"));
     let codex = client_settings(ClientChoice::Codex, "http://a", None);
     for (choice, settings, original, [ours, theirs], changed) in [
@@ -138,26 +140,26 @@ fn a_table_with_foreign_keys_is_kept() {
             vec!["models.n.name"],
         ),
     ] {
-        let syntax = Client::new(choice).syntax;
-        let written = match revise(syntax, Some(original), None, settings, keys(choice)).unwrap() {
-            Revision::New { record, .. } => record,
-            Revision::Same => panic!("{choice:?}"),
+        let syntax = ClientProperties::new(choice).syntax;
+        let written = match revise(syntax, Some(original), None, settings, client_keys(choice)).unwrap() {
+            RevisionResult::New { record, .. } => record,
+            RevisionResult::Unchanged => panic!("{choice:?}"),
         };
         assert!(written.written.contains(ours), "{}", written.written);
         let touched = written.written.replace(ours, theirs);
-        let back = revert(syntax, &touched, Some(&written), settings, keys(choice)).unwrap();
-        let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+        let back = revert(syntax, &touched, Some(&written), settings, client_keys(choice)).unwrap();
+        let ReversionResult::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
         assert_eq!(text, touched.replace("model_provider = \"endmark\"\n", ""), "{choice:?}");
         assert_eq!(left.iter().flat_map(|left| &left.changed).collect::<Vec<_>>(), changed);
-        // The key is not restored either after the record is deleted.
-        let back = revert(syntax, &text, None, settings, keys(choice)).unwrap();
+        // After the record is deleted, the key is not restored either.
+        let back = revert(syntax, &text, None, settings, client_keys(choice)).unwrap();
         assert!(
-            matches!(&back, Reversion::OwnKeys { changes, left, .. } if changes.is_empty() && left.len() == 1),
+            matches!(&back, ReversionResult::OwnKeys { changes, left, .. } if changes.is_empty() && left.len() == 1),
             "{back:?}"
         );
-        // Writing again restores the table, including the user's change.
-        let again = revise(syntax, Some(&touched), Some(&written), settings, keys(choice)).unwrap();
-        let Revision::New { record, .. } = again else { continue };
+        // Writing again keeps the user's change of the table.
+        let again = revise(syntax, Some(&touched), Some(&written), settings, client_keys(choice)).unwrap();
+        let RevisionResult::New { record, .. } = again else { continue };
         assert_eq!(record.original, Some(text));
     }
 }
@@ -172,20 +174,20 @@ fn undo_for_two_clients_is_independent() {
             let one = revised_record(first, original, None, "http://a");
             let touched = one.written.clone() + touch;
             let both = revised_record(second, Some(&touched), Some(&one), "http://a");
-            let document = Document::parse(syntax, &both.written).unwrap();
+            let document = ConfigDocument::parse(syntax, &both.written).unwrap();
             assert_eq!(document.value(&["OPENAI_BASE_URL"]).as_deref(), Some("http://a/v1"), "{original:?}");
             assert_eq!(document.value(&["ANTHROPIC_BASE_URL"]).as_deref(), Some("http://a"), "{original:?}");
             let touched_again = both.written.clone() + touch;
             for (gone, left) in [(first, second), (second, first)] {
-                let back = revert(syntax, &touched_again, Some(&both), &[], keys(gone)).unwrap();
-                let Reversion::Shared { record, .. } = back else { panic!("{back:?}") };
-                let again = revert(syntax, &record.written, Some(&record), &[], keys(gone)).unwrap();
+                let back = revert(syntax, &touched_again, Some(&both), &[], client_keys(gone)).unwrap();
+                let ReversionResult::Shared { record, .. } = back else { panic!("{back:?}") };
+                let again = revert(syntax, &record.written, Some(&record), &[], client_keys(gone)).unwrap();
                 assert!(
-                    matches!(&again, Reversion::Shared { changes, .. } if changes.is_empty()),
+                    matches!(&again, ReversionResult::Shared { changes, .. } if changes.is_empty()),
                     "{again:?}"
                 );
-                let back = revert(syntax, &record.written, Some(&record), &[], keys(left)).unwrap();
-                let Reversion::Original { original: back, .. } = back else { panic!("{back:?}") };
+                let back = revert(syntax, &record.written, Some(&record), &[], client_keys(left)).unwrap();
+                let ReversionResult::Original { original: back, .. } = back else { panic!("{back:?}") };
                 let expected = original.map_or_else(
                     || Some(touch.repeat(2)).filter(|text| !text.is_empty()),
                     |original| Some(original.to_owned() + &touch.repeat(2)),
@@ -201,12 +203,16 @@ fn undo_without_a_record_removes_only_our_own_values() {
     let choice = ClientChoice::Codex;
     let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
     let back =
-        revert(Syntax::Toml, text, None, &client_settings(choice, "http://a", None), keys(choice)).unwrap();
-    let Reversion::OwnKeys { text, .. } = back else { panic!("{back:?}") };
+        revert(Syntax::Toml, text, None, &client_settings(choice, "http://a", None), client_keys(choice))
+            .unwrap();
+    let ReversionResult::OwnKeys { text, .. } = back else { panic!("{back:?}") };
     assert_eq!(text, "");
     let other = "model_provider = \"azure\"\n";
     let settings = client_settings(choice, "http://a", None);
-    assert_eq!(revert(Syntax::Toml, other, None, &settings, keys(choice)), Ok(Reversion::Unchanged));
+    assert_eq!(
+        revert(Syntax::Toml, other, None, &settings, client_keys(choice)),
+        Ok(ReversionResult::Unchanged)
+    );
 }
 
 #[test]
@@ -215,7 +221,7 @@ fn every_client_config_is_found_where_the_client_reads_it() {
         Environment::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
     };
     let home = environment(&[("HOME", "/h")]);
-    let path = |choice, environment| file(choice, environment).unwrap().display().to_string();
+    let path = |choice, environment| configuration_path(choice, environment).unwrap().display().to_string();
     assert_eq!(path(ClientChoice::Claude, &home), "/h/.claude/settings.json");
     assert_eq!(path(ClientChoice::Codex, &home), "/h/.codex/config.toml");
     assert_eq!(path(ClientChoice::Gemini, &home), "/h/.gemini/.env");
@@ -230,7 +236,7 @@ fn every_client_config_is_found_where_the_client_reads_it() {
     assert_eq!(path(ClientChoice::Codex, &moved), "/x/config.toml");
     assert_eq!(path(ClientChoice::Gemini, &moved), "/g/.gemini/.env");
     assert_eq!(path(ClientChoice::Opencode, &moved), "/o/my.json");
-    assert_eq!(file(ClientChoice::Claude, &environment(&[])), None);
+    assert_eq!(configuration_path(ClientChoice::Claude, &environment(&[])), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The agents: their events, their settings, and the format of their hooks' output.
+//! The agents with hooks: their events, their settings, and the output format of their hooks.
 //!
-//! Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 were observed to accept these formats. Gemini CLI documents
-//! `hookSpecificOutput.tool_output`, which has no effect there.
+//! The formats were tested with Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0. Gemini CLI
+//! documents `hookSpecificOutput.tool_output`, but ignores it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use endmark_config::Environment;
 use serde_json::{Value, json};
 
-use crate::clients::{ClientChoice, file};
+use crate::clients::{ClientChoice, configuration_path};
 
 /// The agents that have hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,12 +35,12 @@ pub enum HookKind {
     Findings,
 }
 
-/// An event for which an agent runs hooks.
+/// An event at which an agent runs hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookEvent {
-    /// The event's name.
+    /// The name of the event.
     pub event: &'static str,
-    /// The tools or sources that the hook applies to, if the agent supports a choice.
+    /// The tools or sources that the hook applies to. `None` if the agent does not support a selection.
     pub matcher: Option<&'static str>,
 }
 
@@ -48,18 +48,18 @@ const fn hook_event(event: &'static str, matcher: Option<&'static str>) -> HookE
     HookEvent { event, matcher }
 }
 
-/// Tools whose results are capped.
+/// The tools whose results are capped.
 ///
-/// Claude Code numbers the lines of `Read` after its hooks ran, so the numbers would be wrong after a cut. The model
-/// does not read the results of editing tools.
+/// `Read` is not included: Claude Code numbers its lines after the hooks, so the numbers would be wrong after
+/// a cut. Editing tools are not included, because the model does not read their results.
 const CLAUDE_TOOLS: &str = "Bash|BashOutput|TaskOutput|Task|Agent|Grep|Glob|WebFetch|WebSearch|mcp__.*";
 const CLAUDE_UNCAPPED_TOOLS: [&str; 6] =
     ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
 
-/// Approximate characters of a token.
+/// Average number of characters in a token.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// The time limit of a hook, in seconds.
+/// Time limit of a hook in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
 impl HookAgent {
@@ -75,7 +75,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the agent's title.
+    /// Returns the agent's name for display.
     pub fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -84,7 +84,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the events for hooks of this kind; empty if the agent has none.
+    /// Returns the events at which hooks of this kind run. Empty if the agent does not support the kind.
     pub fn events(self, kind: HookKind) -> &'static [HookEvent] {
         match (self, kind) {
             (Self::Claude, HookKind::Tool) => const { &[hook_event("PostToolUse", Some(CLAUDE_TOOLS))] },
@@ -102,35 +102,37 @@ impl HookAgent {
         }
     }
 
-    /// Returns the limit in characters above which the agent itself cuts a result, regardless of content. The cap stays
-    /// below this limit.
-    pub fn own_limit(self) -> u64 {
+    /// Returns the size in characters above which the agent itself cuts any result. The cap stays below this
+    /// size.
+    pub fn own_limit_chars(self) -> u64 {
         match self {
-            // `BASH_MAX_OUTPUT_LENGTH`.
+            // The default of `BASH_MAX_OUTPUT_LENGTH`.
             Self::Claude => 30_000,
-            // The part of a command's output that Codex passes to hooks and models by default.
+            // By default, Codex passes at most this much of a command's output to hooks and models.
             Self::Codex => 10_000,
-            // `truncateToolOutputThreshold`.
+            // The default of `truncateToolOutputThreshold`.
             Self::Gemini => 40_000,
         }
     }
 
-    /// Returns how much of a hook's output the agent keeps at most, in tokens or characters. No setting changes it.
-    pub(super) fn keeps_at_most(self, in_tokens: bool) -> Option<u64> {
+    /// Returns how much of a hook's output the agent keeps, in tokens or in characters. No setting changes
+    /// this limit.
+    pub(super) fn max_kept_output(self, in_tokens: bool) -> Option<u64> {
         match self {
-            Self::Codex if in_tokens => Some(self.own_limit() / CHARS_PER_TOKEN),
-            Self::Codex => Some(self.own_limit()),
+            Self::Codex if in_tokens => Some(self.own_limit_chars() / CHARS_PER_TOKEN),
+            Self::Codex => Some(self.own_limit_chars()),
             Self::Claude | Self::Gemini => None,
         }
     }
 
-    /// Whether results of this tool may be shortened.
+    /// Whether the results of this tool may be shortened.
     pub fn is_capped(self, tool: &str) -> bool {
         self != Self::Claude || !CLAUDE_UNCAPPED_TOOLS.contains(&tool)
     }
 
-    /// Returns the path of the user's settings, or those of the project in the current folder.
-    pub fn settings(self, is_project: bool, environment: &Environment) -> Option<PathBuf> {
+    /// Returns the path of the agent's settings: those of the user, or those of the project in the current
+    /// folder.
+    pub fn settings_path(self, is_project: bool, environment: &Environment) -> Option<PathBuf> {
         let (client, folder, name) = match self {
             Self::Claude => (ClientChoice::Claude, ".claude", "settings.json"),
             Self::Codex => (ClientChoice::Codex, ".codex", "hooks.json"),
@@ -139,10 +141,10 @@ impl HookAgent {
         if is_project {
             return Some(Path::new(folder).join(name));
         }
-        file(client, environment).map(|file| file.with_file_name(name))
+        configuration_path(client, environment).map(|file| file.with_file_name(name))
     }
 
-    /// Returns the folder that relative paths start from, if the agent states it.
+    /// Returns the folder that relative paths refer to. Returns `None` if the agent does not state it.
     pub(super) fn project_folder(self, environment: &Environment) -> Option<PathBuf> {
         let name = match self {
             Self::Claude => "CLAUDE_PROJECT_DIR",
@@ -152,13 +154,13 @@ impl HookAgent {
         environment.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     }
 
-    /// Returns the entry for the settings that runs the command at the event.
-    pub(super) fn entry(self, at: HookEvent, kind: HookKind, command: &str) -> Value {
+    /// Returns the entry in the agent's settings that runs a command at an event.
+    pub(super) fn settings_entry(self, at: HookEvent, kind: HookKind, command: &str) -> Value {
         let hook = match self {
             Self::Claude | Self::Codex => {
                 json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS})
             }
-            // Gemini CLI has timeouts in milliseconds.
+            // Gemini CLI expects the time limit in milliseconds.
             Self::Gemini => json!({
                 "name": format!("endmark-{}", kind.name()), "type": "command", "command": command,
                 "timeout": TIMEOUT_SECONDS * 1000,
@@ -170,7 +172,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns notes about the agent's hooks, one sentence each.
+    /// Returns notes for the user about the agent's hooks, one sentence each.
     pub fn notes(self) -> &'static [&'static str] {
         match self {
             Self::Claude => &["Claude Code 2.1.163 to 2.1.177 ignores results that hooks have changed."],
@@ -186,7 +188,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the output that replaces the tool's result by a shortened one.
+    /// Returns the output that replaces a tool's result by a shortened one.
     pub(super) fn replacement_answer(self, result: ShortenedResult) -> Value {
         match (self, result) {
             (_, ShortenedResult::Shaped(value)) => json!({
@@ -204,23 +206,23 @@ impl HookAgent {
         }
     }
 
-    /// Returns the output that lets the agent continue and shows this message to its user.
+    /// Returns the output that lets the agent continue, and shows a message to its user.
     pub(super) fn message_answer(message: &str) -> Value {
         json!({"systemMessage": message})
     }
 }
 
-/// A shortened tool result, in the form that the agent accepts.
+/// A shortened tool result in the form that the agent accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ShortenedResult {
-    /// The same value with shorter texts, because agents silently ignore any other shape.
+    /// The original value with shorter texts. Agents silently ignore a value of another shape.
     Shaped(Value),
-    /// A text.
+    /// A plain text.
     Text(String),
 }
 
 impl HookKind {
-    /// All kinds.
+    /// All kinds of hooks.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Stop, Self::Compact, Self::Findings];
 
     /// Returns the kind's name on the command line.

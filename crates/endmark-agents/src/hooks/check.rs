@@ -1,5 +1,5 @@
-//! Tests the hooks in agents' settings: runs each command as its agent would, with an event that contains a canary, and
-//! checks that the canary is in the output.
+//! Tests the hooks in agents' settings. Runs each command as its agent would, with an event that contains a
+//! canary text, and checks whether the output contains the canary.
 
 mod canary;
 mod version;
@@ -12,10 +12,10 @@ use endmark_failure::{Check, CommandError};
 use serde_json::Value;
 
 use super::agent::{HookAgent, HookEvent, HookKind};
-use super::install::is_ours;
-use crate::clients::{ConfigurationFile, Document, Syntax};
+use super::install::is_own_command;
+use crate::clients::{ConfigDocument, ConfigurationFile, Syntax};
 
-/// A hook in an agent's settings.
+/// A hook that was found in an agent's settings.
 struct InstalledHook {
     agent: HookAgent,
     kind: HookKind,
@@ -24,8 +24,8 @@ struct InstalledHook {
     file: PathBuf,
 }
 
-/// Tests every hook of Endmark, in the user's settings and those of the project in this folder.
-pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
+/// Tests all of Endmark's hooks in the user's settings and in those of the project in the current folder.
+pub async fn check_hooks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
     let mut checks = Vec::new();
     for agent in HookAgent::ALL {
         let installed = match installed_hooks(environment, agent) {
@@ -39,8 +39,8 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
             checks.push(try_hook(hook).await);
         }
         if !installed.is_empty() {
-            checks.push(version::check(agent).await);
-            // A canary cannot show whether the agent calls its hooks, or what it cuts before them.
+            checks.push(version::check_version(agent).await);
+            // The test does not show whether the agent runs its hooks, or what it cuts before them.
             checks.extend(agent.notes().iter().map(|note| {
                 Check::passed(format!("hooks.{}.note", agent.name()), format!("not checked: {note}"))
             }));
@@ -53,18 +53,19 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
     Ok(checks)
 }
 
-/// Returns Endmark's hooks in the settings of an agent.
+/// Returns Endmark's hooks in an agent's settings.
 fn installed_hooks(environment: &Environment, agent: HookAgent) -> Result<Vec<InstalledHook>, CommandError> {
-    let paths = [false, true].map(|is_project| agent.settings(is_project, environment));
+    let paths = [false, true].map(|is_project| agent.settings_path(is_project, environment));
     let mut installed = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut checked_paths = BTreeSet::new();
     for path in paths.into_iter().flatten() {
         let file = ConfigurationFile::open(&path)?;
-        let Some(text) = file.text.as_deref().filter(|_| seen.insert(std::path::absolute(&file.path).ok()))
+        let Some(text) =
+            file.text.as_deref().filter(|_| checked_paths.insert(std::path::absolute(&file.path).ok()))
         else {
             continue;
         };
-        let document = Document::parse(Syntax::Jsonc, text).map_err(|error| {
+        let document = ConfigDocument::parse(Syntax::Jsonc, text).map_err(|error| {
             let message = format!("`{}` cannot be read: {error}", file.path.display());
             CommandError::input("unfit_file", message, "The agent cannot read it either: repair the file.")
         })?;
@@ -73,7 +74,7 @@ fn installed_hooks(environment: &Environment, agent: HookAgent) -> Result<Vec<In
                 let entries = document.list(&["hooks", at.event]).unwrap_or_default();
                 let hooks = entries.iter().filter_map(|entry| entry.get("hooks")?.as_array()).flatten();
                 let commands = hooks.filter_map(|hook| hook.get("command").and_then(Value::as_str));
-                installed.extend(commands.filter(|command| is_ours(command, kind)).map(|command| {
+                installed.extend(commands.filter(|command| is_own_command(command, kind)).map(|command| {
                     InstalledHook {
                         agent,
                         kind,
@@ -91,7 +92,7 @@ fn installed_hooks(environment: &Environment, agent: HookAgent) -> Result<Vec<In
 async fn try_hook(hook: &InstalledHook) -> Check {
     let name = format!("hooks.{}.{}", hook.agent.name(), hook.kind.name());
     let place = format!("{} in `{}`", hook.event.event, hook.file.display());
-    match canary::run(hook.agent, hook.kind, &hook.command).await {
+    match canary::run_hook(hook.agent, hook.kind, &hook.command).await {
         Ok(found) => Check::passed(name, format!("{place}: {found}")),
         Err(reason) => Check::failed(
             name,

@@ -1,4 +1,4 @@
-//! The events that agents send to their hooks. All agents use the same names.
+//! Parses the events that agents send to their hooks. The names of the fields are the same for all agents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,41 +10,41 @@ use serde_json::Value;
 
 use super::agent::HookAgent;
 
-/// The largest event that is read. Agents cut results long before this size.
+/// Maximum size of an event in bytes. Agents cut results long before they reach this size.
 pub const MAX_EVENT_BYTES: u64 = 256 << 20;
 
-/// The states of an ended task, which will not wake the agent.
+/// States of a task that has ended, so it will not wake the agent.
 const FINISHED_STATES: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
 
-/// An event, with the fields that Endmark uses.
+/// An event with the fields that Endmark uses.
 #[derive(Debug, Default, Deserialize)]
-pub struct Event {
+pub struct HookInput {
     pub(super) session_id: Option<String>,
     pub(super) cwd: Option<PathBuf>,
     pub(super) transcript_path: Option<PathBuf>,
     pub(super) hook_event_name: Option<String>,
-    /// The tool of the result.
+    /// The name of the tool that returned the result.
     pub tool_name: Option<String>,
-    /// The sub-agent that starts or stops.
+    /// The id of the sub-agent that starts or stops.
     pub(super) agent_id: Option<String>,
     pub(super) agent_type: Option<String>,
-    /// Whether a hook has prevented it from stopping before; `None` if unknown.
+    /// Whether a hook has already prevented this stop once. `None` if unknown.
     pub(super) stop_hook_active: Option<bool>,
     #[serde(default)]
     pub(super) tool_response: Value,
-    /// The agent's last message in Claude Code and Codex.
+    /// The agent's last message, as sent by Claude Code and Codex.
     last_assistant_message: Option<String>,
-    /// The agent's last message in Gemini CLI.
+    /// The agent's last message, as sent by Gemini CLI.
     prompt_response: Option<String>,
-    /// Running tasks, which will wake the agent.
+    /// Background tasks. While one runs, it will wake the agent.
     #[serde(default)]
     background_tasks: Value,
     #[serde(default)]
     session_crons: Value,
 }
 
-impl Event {
-    /// Parses an event from standard input.
+impl HookInput {
+    /// Parses an event from the standard input of a hook.
     pub fn read(bytes: &[u8]) -> Result<Self, CommandError> {
         serde_json::from_slice(&replace_lone_surrogate_bytes(bytes)).map_err(|error| {
             CommandError::input(
@@ -55,19 +55,19 @@ impl Event {
         })
     }
 
-    /// Returns the session, which is needed to count attempts.
+    /// Returns the session id. Fails if the event has none, because attempts are counted by session.
     pub fn session(&self) -> Result<&str, CommandError> {
         self.session_id.as_deref().filter(|id| !id.is_empty()).ok_or_else(|| {
             CommandError::input("not_an_event", "the event has no `session_id`", "Update the agent.")
         })
     }
 
-    /// Returns the agent's last message.
+    /// Returns the agent's last message. Empty if the event has none.
     pub fn last_message(&self) -> &str {
         self.last_assistant_message.as_deref().or(self.prompt_response.as_deref()).unwrap_or_default()
     }
 
-    /// Whether a running task will wake the agent again.
+    /// Whether a task is still running that will wake the agent.
     pub fn is_waiting(&self) -> bool {
         let runs = |task: &Value| {
             let status = task.get("status").and_then(Value::as_str);
@@ -77,7 +77,7 @@ impl Event {
         has_any(&self.background_tasks) || has_any(&self.session_crons)
     }
 
-    /// Resolves a path of the project.
+    /// Returns the absolute path of a file in the agent's project.
     pub fn resolve(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
         let folder = agent.project_folder(environment).or_else(|| self.cwd.clone()).unwrap_or_default();
         folder.join(path)

@@ -1,5 +1,5 @@
-//! `endmark hook findings`: gives sub-agents the findings protocol, and requests the missing part of a cut result
-//! (AR-1, AR-4).
+//! `endmark hook findings`: gives the findings protocol to sub-agents, and asks for the missing part of a cut
+//! result (AR-1, AR-4).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,31 @@ use endmark_findings::{
 use serde_json::{Value, json};
 
 use super::agent::HookAgent;
-use super::attempts::{folder, forget_old, make, put, read_record, record_name, retention, unusable};
-use super::event::Event;
+use super::attempts::{
+    create_private_folder, delete_old_records, folder, read_record, record_name, retention,
+    unusable_file_error, write_private_file,
+};
+use super::event::HookInput;
 
-/// Characters of the hash that distinguish two sub-agents of the same kind.
+/// Number of hash characters that distinguish sub-agents of the same type.
 const HASH_CHARS: usize = 8;
-/// The longest part of a name that states the kind of sub-agent.
-const KIND_CHARS: usize = 60;
+/// Maximum characters of the sub-agent's type in its name.
+const MAX_AGENT_TYPE_CHARS: usize = 60;
 
-/// Returns the output for the event: the protocol when a sub-agent starts, and the work to repeat when it stops.
+/// Returns the output for an event: the protocol when a sub-agent starts, or the work to repeat when it
+/// stops.
 ///
-/// With `is_required` every sub-agent must deliver a result, even if it has not started one.
+/// With `is_required`, a sub-agent must deliver a result even if it has not begun one.
 pub fn check_findings(
-    event: &Event,
+    event: &HookInput,
     is_required: bool,
     settings: &Settings,
 ) -> Result<Option<Value>, CommandError> {
     let base = base_name(event)?;
     let folder = folder(settings)?.join("findings");
-    make(&folder)?;
+    create_private_folder(&folder)?;
     if event.hook_event_name.as_deref() == Some("SubagentStart") {
-        let (name, _) = begin(&folder, &base)?;
+        let (name, _) = begin_result(&folder, &base)?;
         let protocol = Protocol { agent_id: Some(&name), ..Protocol::default() }.text();
         let text = format!("If your task is to look for findings, deliver them like this.\n\n{protocol}");
         return Ok(Some(
@@ -42,16 +46,18 @@ pub fn check_findings(
     if event.is_waiting() {
         return Ok(None);
     }
-    forget_old(&folder, retention(settings));
-    // No hook delayed this stop, which follows an accepted result: the sub-agent was resumed without a start.
+    delete_old_records(&folder, retention(settings));
+    // No hook has delayed this stop, so the sub-agent was resumed without a start event after its result was
+    // accepted.
     let (name, before) = if event.stop_hook_active == Some(false) {
-        begin(&folder, &base)?
+        begin_result(&folder, &base)?
     } else {
-        let name = run_name(&base, next_number(&folder, &base)?);
-        let before = Audit::replay(&folder, &name)?;
+        let name = run_name(&base, current_result_number(&folder, &base)?);
+        let before = SubAgentResults::replay(&folder, &name)?;
         (name, before)
     };
-    let Some(audit) = Audit::extend(before, &folder, &name, event.last_message(), is_required)? else {
+    let Some(audit) = SubAgentResults::record_run(before, &folder, &name, event.last_message(), is_required)?
+    else {
         return Ok(None);
     };
     Ok(match audit.recovery.next() {
@@ -61,16 +67,16 @@ pub fn check_findings(
     })
 }
 
-/// Returns the name and the recorded runs for a sub-agent that starts, or that stops after it was resumed.
+/// Returns the name and the recorded runs of a sub-agent that starts, or that stops after it was resumed.
 ///
-/// A sub-agent that is resumed after its result was accepted begins another result. Under the old name that result
-/// would never be read.
-fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandError> {
-    let first = next_number(folder, base)?;
+/// If its previous result was accepted, the sub-agent begins another result with a new name. Under the old
+/// name, the new result would not be read.
+fn begin_result(folder: &Path, base: &str) -> Result<(String, Option<SubAgentResults>), CommandError> {
+    let first = current_result_number(folder, base)?;
     let mut number = first;
     let (name, audit) = loop {
         let name = run_name(base, number);
-        let audit = Audit::replay(folder, &name)?;
+        let audit = SubAgentResults::replay(folder, &name)?;
         if audit.as_ref().is_none_or(|audit| audit.recovery.next().is_some()) {
             break (name, audit);
         }
@@ -78,13 +84,14 @@ fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandEr
     };
     if number != first {
         let file = number_file(folder, base);
-        put(&file, number.to_string().as_bytes()).map_err(|error| unusable(&file, &error))?;
+        write_private_file(&file, number.to_string().as_bytes())
+            .map_err(|error| unusable_file_error(&file, &error))?;
     }
     Ok((name, audit))
 }
 
-/// Returns the number of the sub-agent's current result, from 1.
-fn next_number(folder: &Path, base: &str) -> Result<u32, CommandError> {
+/// Returns the number of the sub-agent's current result, counted from 1.
+fn current_result_number(folder: &Path, base: &str) -> Result<u32, CommandError> {
     let kept = read_record(&number_file(folder, base))?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(1))
 }
@@ -97,30 +104,31 @@ fn run_name(base: &str, number: u32) -> String {
     if number == 1 { base.to_owned() } else { format!("{base}-{number}") }
 }
 
-/// Returns the sub-agent's name, as in its first result and its file names. Later results add a number.
-fn base_name(event: &Event) -> Result<String, CommandError> {
+/// Returns the name of the sub-agent, which its files and its first result use. Later results append a
+/// number.
+fn base_name(event: &HookInput) -> Result<String, CommandError> {
     let agent = event.agent_id.as_deref().unwrap_or_default();
     let mut hash = record_name(&["findings", event.session()?, agent]);
     hash.truncate(HASH_CHARS);
     let kind = event.agent_type.as_deref().unwrap_or("agent");
     let kind: String = kind
         .chars()
-        .take(KIND_CHARS)
+        .take(MAX_AGENT_TYPE_CHARS)
         .map(|sign| if sign.is_ascii_alphanumeric() { sign.to_ascii_lowercase() } else { '-' })
         .collect();
     Ok(format!("{kind}-{hash}"))
 }
 
-/// The results of a sub-agent, with one file for each run.
-struct Audit {
+/// The results of one sub-agent. Each run has its own file.
+struct SubAgentResults {
     recovery: Recovery,
     last: AgentResult,
     /// The files in the order of the runs.
     files: Vec<PathBuf>,
 }
 
-impl Audit {
-    /// Reads the recorded runs. The recovery is recomputed from them each time, so the files are its only state.
+impl SubAgentResults {
+    /// Reads the recorded runs. Nothing else is stored: the recovery is computed from them each time.
     fn replay(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
         let mut audit: Option<Self> = None;
         while let Some(file) = Self::next_file(audit.as_ref(), folder, name) {
@@ -131,8 +139,9 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Records the run that has just ended. Returns `None` if no further run was due, or if the sub-agent has no result.
-    fn extend(
+    /// Records the run that has just ended. Returns `None` if no further run was expected, or if the
+    /// sub-agent has no result.
+    fn record_run(
         before: Option<Self>,
         folder: &Path,
         name: &str,
@@ -143,20 +152,20 @@ impl Audit {
         let mut transcript = read(message.as_bytes());
         let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
             || !transcript.checkpoints.is_empty();
-        // Ignores sub-agents without a task to find anything.
+        // Ignore sub-agents that do not look for findings.
         if before.is_none() && !is_audit && !is_required {
             return Ok(None);
         }
         let Some(result) = transcript.results.pop() else { return Ok(None) };
-        put(&file, message.as_bytes()).map_err(|error| unusable(&file, &error))?;
+        write_private_file(&file, message.as_bytes()).map_err(|error| unusable_file_error(&file, &error))?;
         Ok(Some(Self::add_result(before, name, file, result)))
     }
 
-    /// Returns the file for the next run, or `None` if no run is left.
+    /// Returns the file for the next run. Returns `None` if no run is left.
     fn next_file(audit: Option<&Self>, folder: &Path, name: &str) -> Option<PathBuf> {
         let suffix = match audit {
             None => String::new(),
-            Some(audit) => suffix(audit.recovery.next()?),
+            Some(audit) => file_suffix(audit.recovery.next()?),
         };
         Some(folder.join(format!("{name}{suffix}.txt")))
     }
@@ -226,22 +235,22 @@ impl Audit {
         text + &protocol.text()
     }
 
-    /// Returns the folder of the files.
+    /// Returns the folder that contains the files.
     fn folder(&self) -> &Path {
         self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."))
     }
 
-    /// Returns the command that merges all parts, including that of a pending run.
+    /// Returns the command that merges all parts. It includes the file of a run that is still expected.
     fn merge_command(&self, next: Option<&Run>) -> String {
-        let next = next.map(|run| self.folder().join(format!("{}{}.txt", run.agent_id, suffix(run))));
+        let next = next.map(|run| self.folder().join(format!("{}{}.txt", run.agent_id, file_suffix(run))));
         let files: Vec<String> =
             self.files.iter().cloned().chain(next).map(|file| file.display().to_string()).collect();
         format!("endmark findings merge {}", files.join(" "))
     }
 
-    /// Returns the message for the user about a result in several parts.
+    /// Returns the message for the user about a result that consists of several parts.
     fn final_message(&self, name: &str) -> String {
-        // `endmark findings merge` rejects a set of only such parts.
+        // `endmark findings merge` fails if all parts are severely cut.
         if self.recovery.past_runs().iter().all(|past| past.cut == Cut::Severe) {
             let count = self.files.len();
             return format!(
@@ -261,8 +270,8 @@ impl Audit {
     }
 }
 
-/// Returns the suffix of a run's file, which `endmark findings` recognises.
-fn suffix(run: &Run) -> String {
+/// Returns the suffix of a run's file name. `endmark findings` recognises it.
+fn file_suffix(run: &Run) -> String {
     match (run.kind, run.round) {
         (RunKind::First | RunKind::Unasked, _) => String::new(),
         (RunKind::Retry, 1) => ".retry".to_owned(),

@@ -1,4 +1,4 @@
-//! `endmark hook install`: adds hooks to an agent's settings, or removes them. Other hooks stay.
+//! `endmark hook install`: adds hooks to an agent's settings, or removes them. Other hooks are kept.
 
 mod command;
 
@@ -11,11 +11,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::agent::{HookAgent, HookEvent, HookKind};
-use crate::clients::{ConfigurationFile, Document, Removal, Syntax, UnfitFile};
+use crate::clients::{ConfigDocument, ConfigurationFile, InnerListRemoval, Syntax, UneditableFile};
 
-pub(super) use command::is_ours;
+pub(super) use command::is_own_command;
 
-/// Note for Codex, the only agent for which a limit is lowered.
+/// Note for Codex. It is the only agent for which a requested limit may have to be lowered.
 const LOWERED_LIMIT_NOTE: &str = "The limit was lowered because Codex keeps only 10,000 characters, or 2,500 tokens, of a hook's output. Codex cuts \
     longer output, and does not keep the lines that report errors.";
 
@@ -30,33 +30,33 @@ pub struct Change {
     pub entry: Value,
 }
 
-/// The hooks to add to an agent's settings, or to remove.
+/// Which hooks to add to an agent's settings, or to remove from them.
 #[derive(Debug, Clone)]
 pub struct Installation {
-    /// The agent.
+    /// The agent whose settings are changed.
     pub agent: HookAgent,
-    /// The hooks. By default `tool`, or all of them for a removal.
+    /// The kinds of hooks. If empty, `tool` is added, or all kinds are removed.
     pub kinds: Vec<HookKind>,
-    /// Whether to use the settings of the project in this folder instead of the user's own.
+    /// Whether to use the settings of the project in the current folder instead of the user's settings.
     pub is_for_project: bool,
-    /// Whether to remove the hooks.
+    /// Whether to remove hooks instead of adding them.
     pub is_removal: bool,
-    /// Whether to write nothing.
+    /// Whether to show the changes without writing them.
     pub is_dry_run: bool,
-    /// The limit of results, in characters.
+    /// Maximum size of results in characters.
     pub max_chars: Option<u64>,
-    /// The limit of results, in bytes.
+    /// Maximum size of results in bytes.
     pub max_bytes: Option<u64>,
-    /// The limit of results, in tokens.
+    /// Maximum size of results in tokens.
     pub max_tokens: Option<u64>,
-    /// The checks of the hook `stop`.
+    /// The artifact that the hook `stop` checks.
     pub requirement: StopRequirement,
-    /// Adds the hook `findings`; with a pattern, for sub-agents of a matching type.
+    /// If given, the hook `findings` is added. A pattern restricts it to sub-agents of matching types.
     pub findings: Option<String>,
 }
 
 impl Installation {
-    /// Returns the selected kinds.
+    /// Returns the kinds of hooks to add or remove.
     pub fn kinds(&self) -> Result<Vec<HookKind>, CommandError> {
         let mut kinds = self.kinds.clone();
         kinds.extend(self.findings.as_ref().map(|_| HookKind::Findings));
@@ -73,7 +73,7 @@ impl Installation {
         Ok(kinds)
     }
 
-    /// Returns notes about the agent, and about the limit.
+    /// Returns notes about the agent and about a lowered limit.
     pub fn notes(&self) -> Vec<&'static str> {
         let mut notes = self.agent.notes().to_vec();
         let is_for_tools =
@@ -88,15 +88,15 @@ impl Installation {
 /// The artifact that an agent must finish before it may stop.
 #[derive(Debug, Clone, Default)]
 pub struct StopRequirement {
-    /// The file that must be whole.
+    /// The path of the artifact.
     pub artifact: Option<PathBuf>,
-    /// The template of the file.
+    /// The template that the artifact must follow.
     pub template: Option<PathBuf>,
-    /// The required number of non-blank lines.
+    /// The required number of lines that are not blank.
     pub min_lines: Option<u32>,
-    /// Titles of the required sections.
+    /// The titles of required sections.
     pub sections: Vec<String>,
-    /// The number of attempts after which the agent is released.
+    /// After this many attempts, the agent may stop anyway.
     pub attempts: u32,
 }
 
@@ -105,7 +105,7 @@ pub struct PlannedChanges {
     file: ConfigurationFile,
     text: String,
     has_leftovers: bool,
-    /// The added or removed entries; empty if nothing changes.
+    /// The added and removed entries. Empty if nothing changes.
     pub changes: Vec<Change>,
 }
 
@@ -115,16 +115,16 @@ impl PlannedChanges {
         &self.file.path
     }
 
-    /// Writes the settings. If nothing else is in the file, removes it.
+    /// Writes the settings. Removes the file if it would become empty.
     pub fn write(&self) -> Result<(), CommandError> {
-        self.file.put((!self.has_leftovers).then_some(self.text.as_str()))
+        self.file.write_or_remove((!self.has_leftovers).then_some(self.text.as_str()))
     }
 }
 
-/// Reads an agent's settings, and plans the changes.
+/// Reads an agent's settings and plans the changes.
 pub fn plan(arguments: &Installation, environment: &Environment) -> Result<PlannedChanges, CommandError> {
     let agent = arguments.agent;
-    let path = agent.settings(arguments.is_for_project, environment).ok_or_else(|| {
+    let path = agent.settings_path(arguments.is_for_project, environment).ok_or_else(|| {
         CommandError::input(
             "no_home",
             format!("the settings of {} cannot be found: HOME is not set", agent.title()),
@@ -139,16 +139,17 @@ pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Plann
     }?;
     let found = file.text.as_deref();
     let wanted = required_entries(environment, arguments, &kinds)?;
-    let unfit = |error: UnfitFile| unfit_error(&file.path, &error);
-    let (text, changes) = revise(found.unwrap_or_default(), arguments, &kinds, &wanted).map_err(unfit)?;
+    let unfit = |error: UneditableFile| uneditable_file_error(&file.path, &error);
+    let (text, changes) =
+        revise_settings(found.unwrap_or_default(), arguments, &kinds, &wanted).map_err(unfit)?;
     let is_left_over = arguments.is_removal
         && !changes.is_empty()
         && text.trim() == "{}"
-        && found == check_exclusive(arguments, &changes).map_err(unfit)?.as_deref();
+        && found == text_with_only(arguments, &changes).map_err(unfit)?.as_deref();
     Ok(PlannedChanges { file, text, has_leftovers: is_left_over, changes })
 }
 
-/// A required entry of the settings.
+/// An entry that the settings must contain.
 struct RequiredEntry {
     kind: HookKind,
     event: HookEvent,
@@ -164,12 +165,12 @@ fn required_entries(
         return Ok(Vec::new());
     }
     let program = env::current_exe().map_err(|error| CommandError::Bug(error.to_string()))?;
-    let program = command::program(&program, environment.get("PATH"));
+    let program = command::program_word(&program, environment.get("PATH"));
     let mut wanted = Vec::new();
     for &kind in kinds {
-        let command = command::build(&program, kind, arguments)?;
+        let command = command::build_command(&program, kind, arguments)?;
         let entry = |at: &HookEvent| {
-            let mut entry = arguments.agent.entry(*at, kind, &command);
+            let mut entry = arguments.agent.settings_entry(*at, kind, &command);
             let pattern =
                 arguments.findings.as_deref().filter(|it| kind == HookKind::Findings && !it.is_empty());
             if let Some(pattern) = pattern {
@@ -182,14 +183,14 @@ fn required_entries(
     Ok(wanted)
 }
 
-/// Returns the settings with the required entries, without earlier entries for the same purpose.
-fn revise(
+/// Returns the settings with the required entries. Earlier entries for the same purpose are removed.
+fn revise_settings(
     text: &str,
     arguments: &Installation,
     kinds: &[HookKind],
     wanted: &[RequiredEntry],
-) -> Result<(String, Vec<Change>), UnfitFile> {
-    let mut document = Document::parse(Syntax::Jsonc, text)?;
+) -> Result<(String, Vec<Change>), UneditableFile> {
+    let mut document = ConfigDocument::parse(Syntax::Jsonc, text)?;
     let mut changes = Vec::new();
     for &kind in kinds {
         for at in arguments.agent.events(kind) {
@@ -199,8 +200,9 @@ fn revise(
             if ours.iter().eq(entry) {
                 continue;
             }
-            let is_removed = |hook: &Value| is_hook_of(hook, kind);
-            document.remove_elements(&path, &Removal { column_key: "hooks", is_removed: &is_removed });
+            let is_removed = |hook: &Value| is_own_hook(hook, kind);
+            document
+                .remove_elements(&path, &InnerListRemoval { column_key: "hooks", is_removed: &is_removed });
             let change = |action, entry| Change { event: at.event, action, entry };
             changes.extend(ours.into_iter().map(|entry| change("removed", entry)));
             if let Some(entry) = entry {
@@ -212,23 +214,23 @@ fn revise(
     Ok((document.text(), changes))
 }
 
-/// Returns Endmark's entries for an event, without other hooks in them.
-fn own_entries(document: &Document, path: &[&str], kind: HookKind) -> Vec<Value> {
+/// Returns Endmark's entries for an event, without other hooks that they contain.
+fn own_entries(document: &ConfigDocument, path: &[&str], kind: HookKind) -> Vec<Value> {
     let of_entry = |mut entry: Value| {
         let hooks = entry.get_mut("hooks")?.as_array_mut()?;
-        hooks.retain(|hook| is_hook_of(hook, kind));
+        hooks.retain(|hook| is_own_hook(hook, kind));
         (!hooks.is_empty()).then_some(entry)
     };
     document.list(path).unwrap_or_default().into_iter().filter_map(of_entry).collect()
 }
 
-fn is_hook_of(hook: &Value, kind: HookKind) -> bool {
-    hook.get("command").and_then(Value::as_str).is_some_and(|command| is_ours(command, kind))
+fn is_own_hook(hook: &Value, kind: HookKind) -> bool {
+    hook.get("command").and_then(Value::as_str).is_some_and(|command| is_own_command(command, kind))
 }
 
-/// Returns a file with only these entries, as it would be written.
-fn check_exclusive(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UnfitFile> {
-    let mut document = Document::parse(Syntax::Jsonc, "")?;
+/// Returns the text of a file that contains only these entries.
+fn text_with_only(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UneditableFile> {
+    let mut document = ConfigDocument::parse(Syntax::Jsonc, "")?;
     for kind in HookKind::ALL {
         for at in arguments.agent.events(kind) {
             for change in changes.iter().filter(|change| change.event == at.event) {
@@ -239,7 +241,7 @@ fn check_exclusive(arguments: &Installation, changes: &[Change]) -> Result<Optio
     Ok(Some(document.text()))
 }
 
-fn unfit_error(path: &Path, error: &UnfitFile) -> CommandError {
+fn uneditable_file_error(path: &Path, error: &UneditableFile) -> CommandError {
     let message = format!("`{}` cannot be used: {error}", path.display());
     CommandError::input(
         "unfit_file",

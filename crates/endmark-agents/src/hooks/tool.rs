@@ -6,25 +6,25 @@ use std::path::{Component, Path};
 
 use endmark_failure::CommandError;
 use endmark_process::read_regular;
-use endmark_store::{CapRequest, Keeper, MIN_SHARE, cap_and_keep, share, size};
+use endmark_store::{CapRequest, MIN_TEXT_SHARE, OutputKeeper, cap_and_keep, fair_share, size};
 use serde_json::Value;
 
 use super::agent::{HookAgent, ShortenedResult};
-use super::event::Event;
+use super::event::HookInput;
 
-/// The largest printed output that is read.
-const MAX_BYTES: u64 = 256 << 20;
+/// Maximum size in bytes of an output file that is read.
+const MAX_OUTPUT_FILE_BYTES: u64 = 256 << 20;
 
-/// Caps the result in an event, and stores it in full. Returns `None` if the result is small enough or cannot be
-/// shortened. `warn` gets messages for the user.
+/// Caps the result in an event, and stores it in full. Returns `None` if the result is small enough or cannot
+/// be shortened. `warn` receives messages for the user.
 pub fn cap_result(
     agent: HookAgent,
-    event: &Event,
+    event: &HookInput,
     request: CapRequest,
-    mut keeper: Keeper,
+    mut keeper: OutputKeeper,
     warn: &dyn Fn(&str),
 ) -> Result<Option<Value>, CommandError> {
-    let mut capping = ResultCapping { request, keeper: &mut keeper, store_failure: None };
+    let mut capping = HookResultCapper { request, keeper: &mut keeper, store_failure: None };
     let shortened = match agent {
         HookAgent::Claude => capping.shorten_texts(event),
         HookAgent::Codex | HookAgent::Gemini => capping.cap_text_result(agent, &event.tool_response),
@@ -36,14 +36,14 @@ pub fn cap_result(
     Ok(shortened?.map(|result| agent.replacement_answer(result)))
 }
 
-struct ResultCapping<'a> {
+struct HookResultCapper<'a> {
     request: CapRequest,
-    keeper: &'a mut Keeper,
+    keeper: &'a mut OutputKeeper,
     store_failure: Option<String>,
 }
 
-impl ResultCapping<'_> {
-    /// Returns the shortened text after a line about the cap, if the result is a text and too long.
+impl HookResultCapper<'_> {
+    /// Returns a note about the cap and the shortened text, if the result is a text and too long.
     fn cap_text_result(
         &mut self,
         agent: HookAgent,
@@ -56,7 +56,8 @@ impl ResultCapping<'_> {
         let has_failed = response.get("error").is_some_and(|error| !error.is_null());
         let heading = match (agent, has_failed) {
             (_, true) => "[Endmark: the tool failed; this is its output, shortened.]\n",
-            // Codex gives its hooks no exit code, and the shortened text replaces the line with the exit code.
+            // Codex does not pass the exit code to hooks, and the shortened text replaces the line that
+            // contains it.
             (HookAgent::Codex, false) => {
                 "[Endmark: the tool ran; this is its output, shortened. It is not an error, and does not show the exit code.]\n"
             }
@@ -67,14 +68,14 @@ impl ResultCapping<'_> {
         Ok(Some(ShortenedResult::Text(format!("{heading}{capped}"))))
     }
 
-    /// Returns the same value with shorter texts.
-    fn shorten_texts(&mut self, event: &Event) -> Result<Option<ShortenedResult>, CommandError> {
-        let mut value = with_full_output(event);
+    /// Returns the original value with shorter texts.
+    fn shorten_texts(&mut self, event: &HookInput) -> Result<Option<ShortenedResult>, CommandError> {
+        let mut value = read_full_output(event);
         let unit = self.request.limits.unit;
         let mut found = texts::collect_texts(&mut value);
         let sizes: Vec<usize> = found.iter().map(|text| size(text, unit)).collect();
-        let Some(share) = share(&sizes, self.request.limits.most) else { return Ok(None) };
-        if share < MIN_SHARE {
+        let Some(share) = fair_share(&sizes, self.request.limits.most) else { return Ok(None) };
+        if share < MIN_TEXT_SHARE {
             let message = "the result has too many texts to shorten each of them";
             return Err(CommandError::input("too_many_texts", message, "The result is not changed."));
         }
@@ -95,15 +96,16 @@ impl ResultCapping<'_> {
     }
 }
 
-/// Returns a Claude Code result with its full output. A long result has only the beginning, and names a file next to
-/// the session's transcript with all of it. Most error rows are only in that file.
-fn with_full_output(event: &Event) -> Value {
+/// Returns a Claude Code result with its full output. A long result contains only the beginning and the path
+/// of a file next to the session's transcript. The file contains the full output, and most lines with errors
+/// are only there.
+fn read_full_output(event: &HookInput) -> Value {
     let mut value = event.tool_response.clone();
     let Some(result) = value.as_object_mut() else { return value };
     let Some(path) = result.get("persistedOutputPath").and_then(Value::as_str) else { return value };
     let path = Path::new(path);
     let folder = event.transcript_path.as_deref().map(|transcript| transcript.with_extension(""));
-    // Does not read other files, even if an event names them.
+    // Files elsewhere are not read, even if an event contains their paths.
     let is_of_session = folder.is_some_and(|folder| path.starts_with(folder))
         && path.components().all(|part| part != Component::ParentDir);
     if !is_of_session {
@@ -117,6 +119,6 @@ fn with_full_output(event: &Event) -> Value {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let bytes = read_regular(path, MAX_BYTES).ok()?;
+    let bytes = read_regular(path, MAX_OUTPUT_FILE_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

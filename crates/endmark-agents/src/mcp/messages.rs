@@ -1,45 +1,50 @@
-//! Reads messages as lines up to a limit. Of a longer message it keeps only the facts that are needed to answer it.
+//! Reads messages as lines of limited length. For a longer message, only the facts are kept that are needed
+//! to answer it.
 
 use std::io::{self, BufRead, Read};
 
 use endmark_wire::json::{Kind, Value};
 
-/// Maximum length of relevant ids and field names.
+/// Maximum length in bytes of an id or a field name. Longer ones are not relevant.
 const MAX_TOKEN_BYTES: usize = 1024;
 
-/// Result of reading a message.
+/// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Incoming {
+pub(super) enum ReadMessage {
     /// The end of the input.
     End,
-    /// A message with its line break.
+    /// A message, including its line break.
     Message,
-    /// A message that exceeds the limit. It was read to its end.
-    TooLong(Outline),
+    /// A message above the limit. It was read to its end, but not kept.
+    TooLong(MessageOutline),
 }
 
-/// The facts about a message that exceeds the limit.
+/// The facts that are kept of a message above the limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Outline {
-    /// The message's id, as written.
+pub(super) struct MessageOutline {
+    /// The id of the message as it is written.
     pub(super) id: Option<String>,
-    /// Whether it is a request or a notification, not a response.
+    /// Whether it is a request or a notification. Otherwise it is a response.
     pub(super) has_method: bool,
 }
 
-/// Reads the next message of at most `limit` bytes.
-pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> io::Result<Incoming> {
+/// Reads the next message into `line` if it has at most `limit` bytes.
+pub(super) fn read_message(
+    from: &mut impl BufRead,
+    line: &mut Vec<u8>,
+    limit: u64,
+) -> io::Result<ReadMessage> {
     line.clear();
     let length = from.by_ref().take(limit).read_until(b'\n', line)?;
     if length == 0 {
-        return Ok(Incoming::End);
+        return Ok(ReadMessage::End);
     }
     if (length as u64) < limit || line.last() == Some(&b'\n') {
-        return Ok(Incoming::Message);
+        return Ok(ReadMessage::Message);
     }
     let mut outline = OutlineParser::default();
     outline.push(line);
-    // Frees the memory of a long message.
+    // Free the memory of a long message.
     *line = Vec::new();
     loop {
         let chunk = match from.fill_buf() {
@@ -51,28 +56,28 @@ pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> i
         let read = end.map_or(chunk.len(), |end| end + 1);
         from.consume(read);
         if end.is_some() || read == 0 {
-            return Ok(Incoming::TooLong(outline.outline));
+            return Ok(ReadMessage::TooLong(outline.outline));
         }
     }
 }
 
-/// Returns the outline of a message that cannot be read as JSON.
-pub(super) fn outline(line: &[u8]) -> Outline {
+/// Returns the outline of a message that is not valid JSON.
+pub(super) fn outline_of(line: &[u8]) -> MessageOutline {
     let mut outlining = OutlineParser::default();
     outlining.push(line);
     outlining.outline
 }
 
-/// Finds the fields of a message as its bytes arrive, without keeping their values.
+/// Finds the top-level fields of a message while its bytes arrive. Does not keep other values.
 #[derive(Debug, Default)]
 struct OutlineParser {
-    outline: Outline,
+    outline: MessageOutline,
     depth: u64,
     is_in_string: bool,
     is_escaped: bool,
-    /// The name of the field whose value is being read.
+    /// The name of the field that is being read.
     name: Option<Vec<u8>>,
-    /// The name or value, up to the relevant length.
+    /// The current name or value, up to [`MAX_TOKEN_BYTES`] and one more byte.
     token: Vec<u8>,
 }
 
@@ -80,10 +85,11 @@ impl OutlineParser {
     fn push(&mut self, mut bytes: &[u8]) {
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.is_in_string && !self.is_escaped {
-                // Most of a long message is usually one long string.
+                // Most of a long message is usually one long string, so skip to its next quotation mark or
+                // backslash.
                 let plain = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
                 if plain > 0 {
-                    self.keep(&bytes[..plain]);
+                    self.keep_token_bytes(&bytes[..plain]);
                     bytes = &bytes[plain..];
                     continue;
                 }
@@ -97,7 +103,7 @@ impl OutlineParser {
         if self.is_in_string {
             self.is_in_string = self.is_escaped || byte != b'"';
             self.is_escaped = !self.is_escaped && byte == b'\\';
-            return self.keep(&[byte]);
+            return self.keep_token_bytes(&[byte]);
         }
         match byte {
             b'{' | b'[' => {
@@ -114,14 +120,14 @@ impl OutlineParser {
             }
             _ => {
                 self.is_in_string = byte == b'"';
-                self.keep(&[byte]);
+                self.keep_token_bytes(&[byte]);
             }
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn keep_token_bytes(&mut self, bytes: &[u8]) {
         if self.depth == 1 {
-            // One more byte than the limit, so that a too long token is detected.
+            // Keep one byte more than the limit, so that a longer token is detected.
             let room = (MAX_TOKEN_BYTES + 1).saturating_sub(self.token.len());
             self.token.extend(&bytes[..bytes.len().min(room)]);
         }
@@ -147,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_oversized_message_is_skipped_but_its_id_is_known() {
+    fn an_oversized_message_is_skipped_but_its_id_is_kept() {
         let long = |rest: &str| format!(r#"{{"result":{{"id":7,"a":["{}"]}}{rest}}}"#, "x\\\"}".repeat(99));
         for (text, id, has_method) in [
             (long(r#","id" : 3.0 "#), Some("3.0"), false),
@@ -157,23 +163,27 @@ mod tests {
             (long(""), None, false),
         ] {
             let input = format!("{text}\nnext\n");
-            // The buffer may end at any byte.
+            // Test buffers that end at any byte of the message.
             for capacity in [1, 7, 4096] {
                 let mut from = io::BufReader::with_capacity(capacity, input.as_bytes());
                 let mut line = Vec::new();
-                let outline = Outline { id: id.map(str::to_owned), has_method };
-                assert_eq!(read(&mut from, &mut line, 100).unwrap(), Incoming::TooLong(outline), "{text}");
-                assert_eq!(read(&mut from, &mut line, 100).unwrap(), Incoming::Message);
+                let outline = MessageOutline { id: id.map(str::to_owned), has_method };
+                assert_eq!(
+                    read_message(&mut from, &mut line, 100).unwrap(),
+                    ReadMessage::TooLong(outline),
+                    "{text}"
+                );
+                assert_eq!(read_message(&mut from, &mut line, 100).unwrap(), ReadMessage::Message);
                 assert_eq!(line, b"next\n");
-                assert_eq!(read(&mut from, &mut line, 100).unwrap(), Incoming::End);
+                assert_eq!(read_message(&mut from, &mut line, 100).unwrap(), ReadMessage::End);
             }
         }
     }
 
     #[test]
-    fn a_message_exactly_at_the_limit_is_whole() {
+    fn a_message_of_exactly_the_limit_is_kept() {
         let mut line = Vec::new();
-        assert_eq!(read(&mut &b"1234\n"[..], &mut line, 5).unwrap(), Incoming::Message);
-        assert!(matches!(read(&mut &b"12345\n"[..], &mut line, 5).unwrap(), Incoming::TooLong(_)));
+        assert_eq!(read_message(&mut &b"1234\n"[..], &mut line, 5).unwrap(), ReadMessage::Message);
+        assert!(matches!(read_message(&mut &b"12345\n"[..], &mut line, 5).unwrap(), ReadMessage::TooLong(_)));
     }
 }

@@ -1,18 +1,18 @@
-//! Caps the results of tools, and adds a tool to the list of tools.
+//! Caps the results of tools, and adds the read tool to the list of tools.
 //!
-//! Both edit the message in place: everything else stays byte for byte.
+//! Messages are edited in place, so the other bytes do not change.
 
-use endmark_context::cap::{Capped, READ_TOOL, RequestedFormat as Format};
+use endmark_context::cap::{CappedValue, READ_TOOL, RequestedFormat as Format};
 use endmark_envelope::{FieldPath, Warning};
 use endmark_failure::CommandError;
-use endmark_store::{CapRequest, Keeper, MIN_SHARE, cap_and_keep, share, size};
+use endmark_store::{CapRequest, MIN_TEXT_SHARE, OutputKeeper, cap_and_keep, fair_share, size};
 use endmark_wire::edit::{EditError, Edits};
 use endmark_wire::json::{Kind, Value};
 use jsonschema::Validator;
 
 use super::read_tool;
 
-/// Error of changing a message, which is then forwarded unchanged.
+/// The reason why a message could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResultError {
     #[error(transparent)]
@@ -23,13 +23,14 @@ pub(super) enum ResultError {
     TooLong,
 }
 
-/// A changed message, with warnings about the change.
+/// A changed message, with warnings about its changes.
 pub(super) struct ChangedMessage {
     pub(super) line: String,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Adds the read tool after the server's last tool. Returns `None` if the server has a tool of that name.
+/// Adds the read tool after the server's last tool. Returns `None` if the server already has a tool with this
+/// name.
 pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     let mut edits = Edits::new(line)?;
     let original = edits.original();
@@ -40,63 +41,65 @@ pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
         return Ok(None);
     }
     if original.at("result.nextCursor").is_none_or(Value::is_null) {
-        edits.push("result.tools", &read_tool::definition())?;
+        edits.push("result.tools", &read_tool::tool_definition())?;
     }
     Ok(Some(finish_edits(edits)))
 }
 
-/// Bytes that were valid UTF-8 stay valid after the edits.
+/// The message was valid UTF-8 before the edits, so it still is.
 fn finish_edits(edits: Edits<'_>) -> String {
     String::from_utf8(edits.finish())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Number of parts with a separate limit: the texts of a result, its structured content, and an error.
+/// Number of parts with separate limits: the texts of a result, its structured content, and an error.
 const LIMITED_PARTS: usize = 3;
 
-/// Returns the message with the parts of its result or error within the limit; `None` if they already are.
+/// Returns the message with its result or error cut to the limit. Returns `None` if it is already within the
+/// limit.
 ///
-/// The limit applies separately to texts, structured content and an error. If `is_whole_bounded`, the whole message
-/// without images, audio and binary data is at most four times the limit, and fields that the protocol does not
-/// define are removed.
+/// The limit applies separately to texts, to structured content and to an error. With `is_whole_bounded`, the
+/// whole message without images, audio and binary data also has at most four times the limit, and fields that
+/// the protocol does not define are removed.
 ///
-/// Structured content stays valid under the `schema` of its tool. If that is impossible, the result becomes an error
-/// of the tool, because clients reject structured content that violates the schema.
+/// Structured content stays valid under the tool's `schema`. If this is impossible, the result becomes a tool
+/// error, because clients reject structured content that violates the schema.
 pub(super) fn cap_message(
     line: &[u8],
     is_whole_bounded: bool,
     schema: Option<&Validator>,
     cap_request: &CapRequest,
-    keeper: &mut Keeper,
+    keeper: &mut OutputKeeper,
 ) -> Result<Option<ChangedMessage>, ResultError> {
-    let mut capping = ResultCapping { request: cap_request, keeper, schema, warnings: Vec::new() };
+    let mut capping = McpResultCapper { request: cap_request, keeper, schema, warnings: Vec::new() };
     let shortened = capping.shorten_known_parts(line)?;
-    let changed = |line: String, capping: ResultCapping<'_>| {
+    let changed = |line: String, capping: McpResultCapper<'_>| {
         Ok(Some(ChangedMessage { line, warnings: capping.warnings }))
     };
     let text = shortened.as_deref().map_or(line, str::as_bytes);
     let bound = cap_request.limits.most.saturating_mul(LIMITED_PARTS + 1);
     let is_bounded = |text: &[u8]| {
         let rest = || Value::parse(text).map(without_media);
-        // In no unit is a text longer than its number of bytes.
+        // A text never has more characters or tokens than bytes.
         text.len() <= bound || rest().is_ok_and(|rest| size(&rest, cap_request.limits.unit) <= bound)
     };
     if !is_whole_bounded || is_bounded(text) {
         return shortened.map_or(Ok(None), |line| changed(line, capping));
     }
-    let stripped = strip_unknown(Value::parse(text).map_err(EditError::Value)?);
+    let stripped = strip_unknown_fields(Value::parse(text).map_err(EditError::Value)?);
     if is_bounded(stripped.as_bytes()) { changed(stripped, capping) } else { Err(ResultError::TooLong) }
 }
 
-struct ResultCapping<'a> {
+struct McpResultCapper<'a> {
     request: &'a CapRequest,
-    keeper: &'a mut Keeper,
+    keeper: &'a mut OutputKeeper,
     schema: Option<&'a Validator>,
     warnings: Vec<Warning>,
 }
 
-impl ResultCapping<'_> {
-    /// Returns the message with its known parts within their limits; `None` if they already are.
+impl McpResultCapper<'_> {
+    /// Returns the message with its known parts cut to their limits. Returns `None` if they are already
+    /// within them.
     fn shorten_known_parts(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
         let mut edits = Edits::new(line)?;
         let original = edits.original();
@@ -104,44 +107,44 @@ impl ResultCapping<'_> {
         if let Some(result) = original.field("result") {
             let note = self.shorten_structured(&mut edits, result)?;
             is_changed |= note.is_some();
-            is_changed |= self.shorten(&mut edits, &texts(result), Some(result), note)?;
+            is_changed |= self.shorten_texts(&mut edits, &result_texts(result), Some(result), note)?;
         }
         if let Some(error) = original.field("error") {
-            is_changed |= self.shorten(&mut edits, &error_texts(error), None, None)?;
+            is_changed |= self.shorten_texts(&mut edits, &error_texts(error), None, None)?;
         }
         Ok(is_changed.then(|| finish_edits(edits)))
     }
 
-    /// Shortens texts that together exceed the limit. If the share of each text would be below [`MIN_SHARE`], they
-    /// are joined into one text. A `note` becomes the last item of the result's content.
-    fn shorten(
+    /// Shortens texts that exceed the limit together. If each text would get less than [`MIN_SHARE`], they
+    /// are joined into one text. A `note` is appended to the result's content.
+    fn shorten_texts(
         &mut self,
         edits: &mut Edits<'_>,
         texts: &[TextPart],
         result: Option<Value<'_>>,
         note: Option<String>,
     ) -> Result<bool, ResultError> {
-        let note = note.map(|note| format!(r#"{{"type":"text","text":{}}}"#, quote(&note)));
+        let note = note.map(|note| format!(r#"{{"type":"text","text":{}}}"#, quote_json(&note)));
         let CapRequest { limits, format, .. } = self.request;
         let (most, unit) = (limits.most, limits.unit);
         let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
-        let share = share(&sizes, most);
-        if let Some(note) = note.as_deref().filter(|_| share.is_none_or(|share| share >= MIN_SHARE)) {
+        let share = fair_share(&sizes, most);
+        if let Some(note) = note.as_deref().filter(|_| share.is_none_or(|share| share >= MIN_TEXT_SHARE)) {
             match result.and_then(|result| result.field("content")).filter(|it| it.kind() == Kind::Array) {
                 Some(_) => edits.push("result.content", note)?,
                 None => edits.set("result.content", &format!("[{note}]"))?,
             }
         }
         let Some(share) = share else { return Ok(false) };
-        if let Some(result) = result.filter(|_| share < MIN_SHARE) {
+        if let Some(result) = result.filter(|_| share < MIN_TEXT_SHARE) {
             let joined: Vec<&str> = texts.iter().map(|part| part.text.as_str()).collect();
-            let text = self.cap_message(&joined.join("\n"), *format, most)?;
+            let text = self.cap_text(&joined.join("\n"), *format, most)?;
             edits.set("result.content", &with_one_text(result, &text, note))?;
             return Ok(true);
         }
-        let share = share.max(MIN_SHARE.min(most));
+        let share = share.max(MIN_TEXT_SHARE.min(most));
         for (part, _) in texts.iter().zip(&sizes).filter(|(_, size)| **size > share) {
-            let text = quote(&self.cap_message(&part.text, *format, share)?);
+            let text = quote_json(&self.cap_text(&part.text, *format, share)?);
             let is_item = part.is_item;
             edits.set(
                 &part.path,
@@ -151,7 +154,7 @@ impl ResultCapping<'_> {
         Ok(true)
     }
 
-    /// Shortens structured content and keeps its types. Returns a note about it for the model.
+    /// Shortens structured content without changing its types. Returns a note about this for the model.
     fn shorten_structured(
         &mut self,
         edits: &mut Edits<'_>,
@@ -179,8 +182,8 @@ impl ResultCapping<'_> {
             )));
         }
         if self.schema.is_none() {
-            let text = self.cap_message(value.raw(), self.request.format, most)?;
-            edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quote(&text)))?;
+            let text = self.cap_text(value.raw(), self.request.format, most)?;
+            edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quote_json(&text)))?;
             return Ok(Some(format!("[The structured result is shortened as text]{way}")));
         }
         edits.remove("result.structuredContent")?;
@@ -189,13 +192,13 @@ impl ResultCapping<'_> {
             "[The structured result has {} characters, and its outputSchema allows no shorter form. Request less: use a filter, fewer fields, or pages.]{way}",
             value.raw().chars().count()
         );
-        if texts(result).is_empty() {
-            note = format!("{note}\n{}", self.cap_message(value.raw(), Format::Json, most)?);
+        if result_texts(result).is_empty() {
+            note = format!("{note}\n{}", self.cap_text(value.raw(), Format::Json, most)?);
         }
         Ok(Some(note))
     }
 
-    fn cap_message(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
+    fn cap_text(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
         let mut cap_request = self.request.clone();
         (cap_request.format, cap_request.limits.most) = (format, most);
         let (capped, _) = cap_and_keep(text.as_bytes(), cap_request, Some(self.keeper))?;
@@ -203,18 +206,19 @@ impl ResultCapping<'_> {
         Ok(capped.text)
     }
 
-    /// Keeps those warnings of a capped part that the user of the wrapper needs.
-    fn keep_warnings(&mut self, capped: &Capped) {
+    /// Collects the warnings that the user of the proxy must see.
+    fn keep_warnings(&mut self, capped: &CappedValue) {
         let warnings = capped.warnings.iter().filter(|warning| warning.code == "NOT_KEPT");
         self.warnings.extend(warnings.cloned());
     }
 }
 
-/// Lists the omitted parts of a structured result by their JSON Pointers into the full result: first each list with its
-/// counts, the most shortened first, then other values. Names at most 20 and counts the rest.
-fn describe_omissions(capped: &Capped) -> String {
+/// Describes which parts of a structured result are omitted, with their JSON Pointers into the full result.
+/// Lists come first, the most shortened one at the beginning, with their counts. Other values follow. At most
+/// 20 parts are described, and the others are counted.
+fn describe_omissions(capped: &CappedValue) -> String {
     const MAX_NAMED_OMISSIONS: usize = 20;
-    // The paths begin with the name of the capped value, which is the root document of the pointers.
+    // The paths begin with the name of the capped value. For the pointers, this value is the root.
     let pointer = |path: &FieldPath| path.without_first().pointer();
     let mut lists: Vec<_> = capped.lists.iter().collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.of - list.kept));
@@ -237,12 +241,13 @@ fn describe_omissions(capped: &Capped) -> String {
 struct TextPart {
     path: String,
     text: String,
-    /// Whether the text is a whole item of the result's content. An item of unknown type is read as its JSON.
+    /// Whether the text replaces a whole item of the result's content. Items of unknown types are read as
+    /// JSON.
     is_item: bool,
 }
 
-/// Returns every text of a result.
-fn texts(result: Value<'_>) -> Vec<TextPart> {
+/// Returns all texts of a result.
+fn result_texts(result: Value<'_>) -> Vec<TextPart> {
     let parts = result.field("content").into_iter().flat_map(Value::items).enumerate();
     let text = |(position, part): (usize, Value<'_>)| {
         let path = format!("result.content[{position}]");
@@ -267,7 +272,7 @@ fn error_texts(error: Value<'_>) -> Vec<TextPart> {
     ["message", "data"].into_iter().filter_map(text).collect()
 }
 
-/// Returns the path to the text of a part; `None` for an image or other media.
+/// Returns the path of the text in a content item. Returns `None` for an image or other media.
 fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("text") => Some("text"),
@@ -276,7 +281,8 @@ fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns the binary data of a part. The data is not limited, because clients show it as an image or not at all.
+/// Returns the binary data of a content item. Its size is not limited, because clients show it as an image or
+/// not at all.
 fn media_data(part: Value<'_>) -> Option<Value<'_>> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("image" | "audio") => part.field("data"),
@@ -286,13 +292,13 @@ fn media_data(part: Value<'_>) -> Option<Value<'_>> {
     .filter(|data| data.kind() == Kind::String)
 }
 
-/// Returns a message without binary data, and with one character for each JSON escape.
+/// Returns a message without binary data. Each JSON escape is counted as one character.
 fn without_media(message: Value<'_>) -> String {
     let content = message.at("result.content").into_iter().flat_map(Value::items);
     let mut rest = message.raw();
     let mut kept = String::new();
     for data in content.filter_map(media_data) {
-        // The data is a slice of the message, so its offset is the distance of the two pointers.
+        // The data is a slice of the message, so the distance between the pointers is its offset.
         let Some(start) = (data.raw().as_ptr() as usize).checked_sub(rest.as_ptr() as usize) else {
             continue;
         };
@@ -314,14 +320,15 @@ fn without_media(message: Value<'_>) -> String {
     unescaped
 }
 
-/// Returns a message with only the fields that its protocol defines and a client may show.
-fn strip_unknown(message: Value<'_>) -> String {
+/// Returns a message with only those fields that the protocol defines and clients may show.
+fn strip_unknown_fields(message: Value<'_>) -> String {
     let object = |value: Value<'_>, names: &[&str]| {
         if value.kind() != Kind::Object {
             return value.raw().to_owned();
         }
-        let fields =
-            names.iter().filter_map(|name| Some(format!("{}:{}", quote(name), value.field(name)?.raw())));
+        let fields = names
+            .iter()
+            .filter_map(|name| Some(format!("{}:{}", quote_json(name), value.field(name)?.raw())));
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
     };
     let head =
@@ -331,18 +338,18 @@ fn strip_unknown(message: Value<'_>) -> String {
     let parts =
         [("result", result), ("error", error)].into_iter().filter_map(|(name, json)| Some((name, json?)));
     let fields: Vec<String> =
-        head.chain(parts).map(|(name, json)| format!("{}:{json}", quote(name))).collect();
+        head.chain(parts).map(|(name, json)| format!("{}:{json}", quote_json(name))).collect();
     format!("{{{}}}", fields.join(","))
 }
 
-/// Returns the content with one text, the binary parts, and the note.
+/// Returns content that consists of one text, the binary items, and the note.
 fn with_one_text(result: Value<'_>, text: &str, note: Option<String>) -> String {
     let others = result.field("content").into_iter().flat_map(Value::items);
     let others = others.filter(|part| media_data(*part).is_some()).map(|part| part.raw().to_owned());
-    let text = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
+    let text = format!(r#"{{"type":"text","text":{}}}"#, quote_json(text));
     format!("[{}]", std::iter::once(text).chain(others).chain(note).collect::<Vec<_>>().join(","))
 }
 
-fn quote(text: &str) -> String {
+fn quote_json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,7 +1,7 @@
 //! Tracks the messages between an MCP client and its server, and finds those that Endmark handles.
 //!
-//! Every message is one line of JSON-RPC. This module changes no messages. It recognises requests by their method, and
-//! responses by the id of their request.
+//! Each message is one line of JSON-RPC. Requests are recognised by their method, and responses by the id of
+//! their request. This module does not change messages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,20 +13,21 @@ use endmark_wire::json::{Kind, Value};
 
 use super::read_tool;
 
-/// Open requests of the client, the schemas of tools, and whether the client knows the read tool.
+/// The client's open requests, the schemas of tools, and whether the client knows the read tool.
 #[derive(Debug, Default)]
-pub(super) struct Session {
-    /// Open requests by the value of their id, because a server may write the id differently than the client.
-    open_requests: HashMap<Id, OpenRequest>,
-    /// Schemas that tools declare for structured results, by tool name.
+pub(super) struct McpSession {
+    /// Open requests by the value of their id. A server may write the same id in another way.
+    open_requests: HashMap<RequestId, OpenRequest>,
+    /// Schemas that tools declare for their structured results, by tool name.
     schemas: HashMap<String, Arc<Validator>>,
     offers_read_tool: bool,
 }
 
-/// The id of a request, by its value: 3, 3.0 and 3e0 are the same number, "a" and "\u0061" the same string.
+/// The id of a request, compared by value: 3, 3.0 and 3e0 are the same number, and "a" and "\u0061" the same
+/// string.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Id {
-    /// Digits without leading or trailing zeros, and an exponent of ten.
+enum RequestId {
+    /// Digits without leading and trailing zeros, and an exponent of ten.
     Number {
         is_negative: bool,
         digits: String,
@@ -36,8 +37,8 @@ enum Id {
     Null,
 }
 
-impl Id {
-    /// Returns the id, or `None` if the value cannot be an id.
+impl RequestId {
+    /// Parses an id. Returns `None` if the value cannot be an id.
     fn parse(value: Value<'_>) -> Option<Self> {
         match value.kind() {
             Kind::Number => Self::number(value.raw()),
@@ -64,39 +65,39 @@ impl Id {
     }
 }
 
-/// A request without a response so far.
+/// A request that has no response yet.
 #[derive(Debug)]
 pub(super) struct OpenRequest {
-    /// The request's id, as the client wrote it.
+    /// The id as the client wrote it.
     pub(super) id: String,
-    /// Whether its response is a page of the tool list.
+    /// Whether the request is for a page of the tool list.
     pub(super) is_for_tools: bool,
-    /// The name of the called tool.
+    /// The name of the called tool. `None` for other requests.
     pub(super) tool: Option<String>,
 }
 
-/// The destination of a client's message.
+/// Who handles a message of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MessageDestination {
-    /// To the server.
+    /// The server.
     Pass,
-    /// To Endmark: a call of its tool.
+    /// Endmark, because the message calls its read tool.
     Read {
-        /// The id of the request, as written.
+        /// The id of the request as it is written.
         id: String,
-        /// The arguments as JSON, if there are any.
+        /// The arguments as JSON. `None` if the call has no arguments.
         arguments: Option<String>,
     },
 }
 
-impl Session {
-    /// Processes a message from the client.
+impl McpSession {
+    /// Records a message of the client, and returns who handles it.
     pub(super) fn handle_client_message(&mut self, line: &[u8]) -> MessageDestination {
         let Ok(message) = Value::parse_body(line) else { return MessageDestination::Pass };
         if message.kind() == Kind::Array {
-            // In a batch, a call of the read tool goes to the server, which rejects it.
+            // In a batch, a call of the read tool is forwarded to the server, which rejects it.
             for message in message.items() {
-                self.note(message);
+                self.note_request(message);
             }
             return MessageDestination::Pass;
         }
@@ -108,17 +109,17 @@ impl Session {
             let arguments = message.at("params.arguments").map(|arguments| arguments.raw().to_owned());
             return MessageDestination::Read { id: id.raw().to_owned(), arguments };
         }
-        self.note(message);
+        self.note_request(message);
         MessageDestination::Pass
     }
 
-    /// Records that a request needs a response, or no longer needs one.
-    fn note(&mut self, message: Value<'_>) {
+    /// Records a new request, or removes one that the client has cancelled.
+    fn note_request(&mut self, message: Value<'_>) {
         let Some(method) = message.field("method").and_then(Value::text) else { return };
         if method == "notifications/cancelled" {
-            self.take(message.at("params.requestId"));
+            self.take_request(message.at("params.requestId"));
         } else if let Some(id) = message.field("id")
-            && let Some(key) = Id::parse(id)
+            && let Some(key) = RequestId::parse(id)
         {
             let is_for_tools = method == "tools/list";
             let name = || message.at("params.name").and_then(Value::text).map(Cow::into_owned);
@@ -127,27 +128,30 @@ impl Session {
         }
     }
 
-    /// Removes and returns the request that a server's message answers.
+    /// Removes and returns the request that a message of the server answers.
     pub(super) fn take_answered(&mut self, message: Value<'_>) -> Option<OpenRequest> {
         if message.field("method").is_some() {
             return None;
         }
-        self.take(message.field("id"))
+        self.take_request(message.field("id"))
     }
 
-    /// Removes the request that an unreadable message answers, or all open requests if its id is unknown.
-    pub(super) fn take_lost(&mut self, id: Option<&str>) -> Vec<String> {
+    /// Removes the requests that an unreadable message may answer: the one with its id, or all if the id is
+    /// unknown. Returns their ids.
+    pub(super) fn take_unanswerable(&mut self, id: Option<&str>) -> Vec<String> {
         match id {
-            Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),
+            Some(id) => {
+                self.take_request(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect()
+            }
             None => self.take_open(),
         }
     }
 
-    fn take(&mut self, id: Option<Value<'_>>) -> Option<OpenRequest> {
-        self.open_requests.remove(&Id::parse(id?)?)
+    fn take_request(&mut self, id: Option<Value<'_>>) -> Option<OpenRequest> {
+        self.open_requests.remove(&RequestId::parse(id?)?)
     }
 
-    /// Records the schemas that the tools of a page declare. Ignores an invalid schema.
+    /// Records the schemas of the tools in a page of the tool list. An invalid schema is ignored.
     pub(super) fn note_tools(&mut self, result: Value<'_>) {
         for tool in result.field("tools").into_iter().flat_map(Value::items) {
             let Some(name) = tool.field("name").and_then(Value::text) else { continue };
@@ -160,17 +164,18 @@ impl Session {
         }
     }
 
-    /// Returns the schema that a tool declares for its structured results.
+    /// Returns the schema that a tool declares for its structured results. Returns `None` if it declares no
+    /// schema.
     pub(super) fn schema(&self, tool: &str) -> Option<Arc<Validator>> {
         self.schemas.get(tool).cloned()
     }
 
-    /// Records that the client knows the tool.
-    pub(super) fn note_offered(&mut self) {
+    /// Records that the client's tool list contains the read tool.
+    pub(super) fn note_read_tool_offered(&mut self) {
         self.offers_read_tool = true;
     }
 
-    /// Removes all open requests, which will get no response, and returns their ids.
+    /// Removes all open requests and returns their ids. They will get no response.
     pub(super) fn take_open(&mut self) -> Vec<String> {
         self.open_requests.drain().map(|(_, awaited)| awaited.id).collect()
     }
@@ -182,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_matched_by_its_request_id() {
-        let mut session = Session::default();
+        let mut session = McpSession::default();
         for request in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls"}}"#,
             r#"[{"jsonrpc":"2.0","id":"1","method":"tools/list"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#,
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn ids_are_compared_by_value() {
-        let id = |text: &str| Id::parse(Value::parse_str(text).unwrap());
+        let id = |text: &str| RequestId::parse(Value::parse_str(text).unwrap());
         for same in [["3", "3.0"], ["3", "3e0"], ["30", "0.3E+2"], ["0", "-0.00e7"], ["\"a\"", "\"\\u0061\""]]
         {
             assert_eq!(id(same[0]), id(same[1]), "{same:?}");
@@ -232,9 +237,9 @@ mod tests {
     fn the_tool_is_answered_only_if_it_was_offered() {
         let call =
             br#"{"id":5,"method":"tools/call","params":{"name":"endmark_read","arguments":{"handle":"h"}}}"#;
-        let mut session = Session::default();
+        let mut session = McpSession::default();
         assert_eq!(session.handle_client_message(call), MessageDestination::Pass);
-        session.note_offered();
+        session.note_read_tool_offered();
         let arguments = Some(r#"{"handle":"h"}"#.to_owned());
         assert_eq!(
             session.handle_client_message(call),

@@ -12,24 +12,26 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
-/// The option of Claude Code for settings, as JSON or as a file. They override user and project settings.
+/// The option of Claude Code for additional settings, as JSON or as a file. They override the user's and the
+/// project's settings.
 pub(super) const CLAUDE_SETTINGS: &str = "--settings";
-/// Variables for an agent's key. All agents of a provider read the first one.
+/// Variables that contain an agent's key. All agents of a provider read the first one.
 const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [
     (&OPENAI, &["OPENAI_API_KEY"]),
     (&ANTHROPIC, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]),
     (&GEMINI, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
 ];
-/// Variables for the address of a proxy. A proxy must not be used between the agent and this machine.
-const PROXIES: [&str; 6] =
+/// Variables with the address of a proxy. Connections to this machine must not use a proxy.
+const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-/// Variables with the exceptions of proxies.
-const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
-/// Variables that make Gemini CLI use a service other than that of its key.
+/// Variables with the hosts that are reached without a proxy.
+const NO_PROXY_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Variables with which Gemini CLI uses another service than the one of its key.
 const GEMINI_OTHER_SERVICE_VARIABLES: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
-/// The variable of opencode for a configuration that overrides its files.
-const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
-/// The providers of opencode with their own format, and the API version in their addresses. Others use OpenAI's format.
+/// Variable of opencode with a configuration that overrides its files.
+const OPENCODE_CONFIG_VARIABLE: &str = "OPENCODE_CONFIG_CONTENT";
+/// The providers of opencode that have their own format, with the API version in their addresses. Other
+/// providers use OpenAI's format.
 const OPENCODE_PROVIDERS: [(&str, &Provider, &str); 3] =
     [("openai", &OPENAI, "v1"), ("anthropic", &ANTHROPIC, "v1"), ("google", &GEMINI, "v1beta")];
 
@@ -49,11 +51,17 @@ pub(super) fn agent_providers(agent: Agent) -> Vec<&'static Provider> {
     }
 }
 
-/// Returns the command with options after the user's, because the last of two contradictory options applies.
-pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Option<&Path>) -> Vec<OsString> {
+/// Returns the command with additional options at the end, because the last of two contradictory options
+/// applies.
+pub(super) fn command_with_options(
+    agent: Agent,
+    command: &[OsString],
+    origin: &str,
+    file: Option<&Path>,
+) -> Vec<OsString> {
     let mut words = command.to_vec();
     let options = match (agent, file) {
-        (Agent::Codex, _) => codex(origin),
+        (Agent::Codex, _) => codex_options(origin),
         (Agent::Claude, Some(file)) => vec![CLAUDE_SETTINGS.into(), file.into()],
         _ => return words,
     };
@@ -65,8 +73,8 @@ pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Opti
     words
 }
 
-fn codex(origin: &str) -> Vec<OsString> {
-    // Codex uses HTTP for a custom provider. For its built-in one it first tries a WebSocket.
+fn codex_options(origin: &str) -> Vec<OsString> {
+    // Codex uses HTTP for custom providers. For its built-in provider, it first tries a WebSocket.
     let options = [
         "model_provider=\"endmark\"".to_owned(),
         "model_providers.endmark.name=\"Endmark\"".to_owned(),
@@ -77,8 +85,9 @@ fn codex(origin: &str) -> Vec<OsString> {
     options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from).collect()
 }
 
-/// Returns the variables to set: the gateway's address, and the run's own key instead of each provider's.
-pub(super) fn variables(
+/// Returns the variables to set: the gateway's address, and the run's key instead of the key of each
+/// provider.
+pub(super) fn gateway_variables(
     task: &Task,
     served: &[&'static Provider],
     origin: &str,
@@ -92,8 +101,8 @@ pub(super) fn variables(
         let set = names.filter(|(place, name)| *place == 0 || environment.get(name).is_some());
         variables.extend(set.map(|(_, name)| ((*name).to_owned(), secret.to_owned())));
     }
-    if PROXIES.iter().any(|name| environment.get(name).is_some()) {
-        for name in NO_PROXY {
+    if PROXY_VARIABLES.iter().any(|name| environment.get(name).is_some()) {
+        for name in NO_PROXY_VARIABLES {
             let others = environment.get(name).map(|others| format!("{others},")).unwrap_or_default();
             variables.push((name.to_owned(), format!("{others}127.0.0.1")));
         }
@@ -102,15 +111,18 @@ pub(super) fn variables(
         variables.extend(GEMINI_OTHER_SERVICE_VARIABLES.map(|name| (name.to_owned(), "false".to_owned())));
     }
     if task.agent == Agent::Opencode {
-        let found = environment.get(OPENCODE_CONFIG).and_then(|text| serde_json::from_str(text).ok());
-        let config = opencode(found.unwrap_or_else(|| json!({})), &task.command, served, origin, secret);
-        variables.push((OPENCODE_CONFIG.to_owned(), config.to_string()));
+        let found =
+            environment.get(OPENCODE_CONFIG_VARIABLE).and_then(|text| serde_json::from_str(text).ok());
+        let config =
+            opencode_config(found.unwrap_or_else(|| json!({})), &task.command, served, origin, secret);
+        variables.push((OPENCODE_CONFIG_VARIABLE.to_owned(), config.to_string()));
     }
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-/// Returns a configuration for opencode with these addresses for its built-in providers and that of the named model.
-fn opencode(
+/// Returns a configuration of opencode with the gateway's addresses, for its built-in providers and the
+/// provider of the model in the command.
+fn opencode_config(
     mut config: Value,
     command: &[OsString],
     served: &[&'static Provider],
@@ -129,12 +141,12 @@ fn opencode(
     }
     for (name, version) in ways {
         let options = json!({"baseURL": format!("{origin}/{version}"), "apiKey": secret});
-        put(&mut config, &["provider", &name, "options"], options);
+        set_fields(&mut config, &["provider", &name, "options"], options);
     }
     config
 }
 
-/// Returns the provider in `--model PROVIDER/MODEL`.
+/// Returns the provider in the option `--model PROVIDER/MODEL`.
 fn model_provider(command: &[OsString]) -> Option<String> {
     let words: Vec<&str> = command.iter().filter_map(|word| word.to_str()).collect();
     let behind = words.windows(2).find(|pair| matches!(pair[0], "--model" | "-m")).map(|pair| pair[1]);
@@ -142,8 +154,8 @@ fn model_provider(command: &[OsString]) -> Option<String> {
     model.split_once('/').map(|(provider, _)| provider.to_owned())
 }
 
-/// Sets the fields of an object at this path, and keeps its other fields.
-pub(super) fn put(config: &mut Value, path: &[&str], fields: Value) {
+/// Sets fields of the object at this path. Its other fields are kept.
+pub(super) fn set_fields(config: &mut Value, path: &[&str], fields: Value) {
     let mut place = config;
     for name in path {
         if !place.is_object() {
@@ -167,8 +179,12 @@ mod tests {
 
     #[test]
     fn codex_gets_the_options_of_its_subcommand() {
-        let words =
-            words(Agent::Codex, &split_words("codex exec --json -c a=1 {prompt}"), "http://h:1", None);
+        let words = command_with_options(
+            Agent::Codex,
+            &split_words("codex exec --json -c a=1 {prompt}"),
+            "http://h:1",
+            None,
+        );
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(words[..7], ["codex", "exec", "--json", "-c", "a=1", "-c", "model_provider=\"endmark\""]);
         assert!(words.contains(&"model_providers.endmark.base_url=\"http://h:1/v1\""));
@@ -179,7 +195,7 @@ mod tests {
     fn opencode_keeps_its_other_settings() {
         let found = json!({"theme": "dark", "provider": {"mock": {"options": {"timeout": 5}}}});
         let command = split_words("opencode run --model mock/work {prompt}");
-        let config = opencode(found, &command, &[&ANTHROPIC], "http://h:1", "em_sk_1");
+        let config = opencode_config(found, &command, &[&ANTHROPIC], "http://h:1", "em_sk_1");
         assert_eq!(config["theme"], "dark");
         let way = |provider: &str| &config["provider"][provider]["options"];
         assert_eq!(*way("mock"), json!({"timeout": 5, "baseURL": "http://h:1/v1", "apiKey": "em_sk_1"}));

@@ -1,4 +1,5 @@
-//! Files that connect an agent to a gateway if the agent's settings would override its environment.
+//! Writes settings files that connect agents to a gateway. They are needed if an agent's settings override
+//! its environment.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,13 +14,13 @@ use jsonc_parser::cst::CstRootNode;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
-use super::agents::{CLAUDE_SETTINGS, put};
+use super::agents::{CLAUDE_SETTINGS, set_fields};
 
-/// Variables that make Claude Code use another service or key.
+/// Variables with which Claude Code uses another service or key.
 const CLAUDE_OTHER_SERVICE_VARIABLES: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
-/// Writes the settings that connect an agent to the gateway, if it needs such a file. Only the owner can access the
-/// file, because it contains the run's key.
+/// Writes a settings file that connects an agent to the gateway, if the agent needs one. Only the owner can
+/// access the file, because it contains the run's key.
 pub(super) fn write_settings_file(
     task: &Task,
     variables: &[(String, OsString)],
@@ -33,7 +34,8 @@ pub(super) fn write_settings_file(
     file.map(Some).map_err(|error| super::system_error(&error))
 }
 
-/// Returns the settings in the command, with the variables added to `env`, which overrides the environment.
+/// Returns the settings from the agent's command. Adds the variables to `env`, because it overrides the
+/// environment.
 fn claude_settings(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
     let mut settings = match settings_argument(&task.command) {
         None => Value::Object(Map::new()),
@@ -42,11 +44,11 @@ fn claude_settings(task: &Task, variables: &[(String, OsString)]) -> Result<Valu
     };
     let elsewhere = CLAUDE_OTHER_SERVICE_VARIABLES.map(|name| (name.to_owned(), Value::from("")));
     let led = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.to_string_lossy())));
-    put(&mut settings, &["env"], elsewhere.into_iter().chain(led).collect::<Map<_, _>>().into());
+    set_fields(&mut settings, &["env"], elsewhere.into_iter().chain(led).collect::<Map<_, _>>().into());
     Ok(settings)
 }
 
-/// Returns the value of the last `--settings`, which Claude Code uses.
+/// Returns the value of the last option `--settings`, which is the one that Claude Code uses.
 fn settings_argument(command: &[OsString]) -> Option<String> {
     let words: Vec<_> =
         command.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--").collect();

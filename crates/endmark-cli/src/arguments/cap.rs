@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use endmark_context::cap::{FORMATS, Unit};
 use endmark_envelope::Limits;
 use endmark_failure::CommandError;
-use endmark_store::one_limit;
+use endmark_store::only_limit;
 
 use crate::arguments::store::StoreArgument;
 
@@ -58,7 +58,7 @@ pub(crate) struct AmountLimit {
 impl AmountLimit {
     /// Returns the limit with its unit. Fails if more than one limit is given.
     pub(crate) fn limit(&self) -> Result<Option<(u64, Unit)>, CommandError> {
-        one_limit(self.chars, self.bytes, self.tokens)
+        only_limit(self.chars, self.bytes, self.tokens)
     }
 }
 

@@ -116,7 +116,7 @@ impl From<EventChoice> for ReportedEvent {
     fn from(choice: EventChoice) -> Self {
         match choice {
             EventChoice::Started => Self::Started,
-            EventChoice::Used => Self::Used,
+            EventChoice::Used => Self::UsageReported,
             EventChoice::RetryQueued => Self::RetryQueued,
             EventChoice::Succeeded => Self::Succeeded,
             EventChoice::Released => Self::Released,

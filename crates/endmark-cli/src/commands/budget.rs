@@ -1,30 +1,30 @@
 //! `endmark budget`: shows the state of budgets, or raises one for a session. (CX-7)
 
-use endmark_config::Effective;
+use endmark_config::EffectiveConfig;
 use endmark_console::reports::budgets::{BudgetEntry, BudgetsReport};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
 use endmark_store::{
-    BudgetRow, Key, KeyBook, MAX_RAISE, Raised, Reader, SharedBudgets, Store, StoreError, StoreLocation,
-    forfeit_instance, runtime,
+    BudgetRow, Key, KeyBook, MAX_BUDGET_RAISE, RaiseOutcome, Reader, SharedBudgets, Store, StoreError,
+    StoreLocation, forfeit_instance, runtime,
 };
 
 use crate::arguments::budget::{Budget, BudgetCommand, Raise};
-use crate::context::{Context, configuration_warnings, this_gateway_alone};
+use crate::context::{Context, configuration_warnings, single_gateway_warning};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
 /// How many characters of a hash are shown. `endmark budget raise` accepts any unique prefix.
-const SUBJECT_CHARS: usize = 16;
+const SHOWN_HASH_CHARS: usize = 16;
 
-/// Budgets are highlighted from this share on, as in the metric of budget warnings.
+/// From this percentage on, a budget is highlighted, as in the metric of budget warnings.
 const NEAR_LIMIT_PERCENT: u128 = 80;
 
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.load_configuration(arguments.store.overrides())?;
     match &arguments.command {
         Some(BudgetCommand::Raise(raise)) => raise_budget(&effective, raise)?,
         Some(BudgetCommand::Forfeit(forfeit)) => return forfeit_share(&effective, &forfeit.instance),
@@ -32,41 +32,41 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     }
     let location = &effective.settings.files.store;
     let is_shared = location.postgres().is_some();
-    let of_all = is_shared.then(|| runtime::block_on(of_all_gateways(location))).transpose()?;
+    let of_all = is_shared.then(|| runtime::block_on(load_from_database(location))).transpose()?;
     let mut warnings = configuration_warnings(&effective);
     let (rows, keys) = match of_all {
         Some(Ok(found)) => found,
-        // Without the database, the data of this gateway is better than nothing.
+        // Without the database, show the data of this gateway only.
         other => {
             let alone = |error| {
-                this_gateway_alone(&format!("this is from the journal of this gateway alone: {error}"))
+                single_gateway_warning(&format!("this is from the journal of this gateway alone: {error}"))
             };
             warnings.extend(other.and_then(Result::err).map(alone));
-            in_file(location).map_err(|error| CommandError::from_store(&error))?
+            load_from_file(location).map_err(|error| CommandError::from_store(&error))?
         }
     };
     let rules = effective.settings.budget.to_gateway().rules;
     let report =
         BudgetsReport { rows: rows.iter().map(|row| BudgetEntry::new(row, &rules, &keys)).collect() };
-    let text = text(&report.rows, context.terminal.tables());
+    let text = render_text(&report.rows, context.terminal.table_layout());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
 }
 
-/// Returns the budgets and keys of all gateways of a database.
-async fn of_all_gateways(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
-    // It makes missing tables.
+/// Loads the budgets and keys of all gateways from the database.
+async fn load_from_database(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
+    // Opening the key book creates missing tables.
     let keys = KeyBook::open(location).await?.all_keys().await?;
-    Ok((SharedBudgets::open(location).await?.all().await?, keys))
+    Ok((SharedBudgets::open(location).await?.all_budgets().await?, keys))
 }
 
-/// Returns the budgets and keys in the store's file.
-fn in_file(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
+/// Loads the budgets and keys from the store's file.
+fn load_from_file(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
     let reader = Reader::open(location)?;
     Ok((reader.budgets()?, reader.keys()?))
 }
 
 /// Releases the unspent grants of a silent instance.
-fn forfeit_share(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
+fn forfeit_share(effective: &EffectiveConfig, instance: &str) -> Result<Answer, CommandError> {
     let location = &effective.settings.files.store;
     let is_done = runtime::block_on(forfeit_instance(location, instance))?;
     if !is_done.map_err(|error| CommandError::from_store(&error))? {
@@ -82,7 +82,7 @@ fn forfeit_share(effective: &Effective, instance: &str) -> Result<Answer, Comman
 }
 
 /// Adds to a session's budget.
-fn raise_budget(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
+fn raise_budget(effective: &EffectiveConfig, raise: &Raise) -> Result<(), CommandError> {
     let number = raise.by.strip_prefix('+').unwrap_or(&raise.by).replace(['_', ','], "");
     let amount = if raise.usd {
         number.parse().ok().and_then(|dollars| rate_from_dollars(dollars).ok())
@@ -104,9 +104,9 @@ fn raise_budget(effective: &Effective, raise: &Raise) -> Result<(), CommandError
             format!("Add at most {}.", unit.format(most)),
         )
     };
-    // No store is needed to know this.
-    if amount > MAX_RAISE {
-        return Err(too_much(MAX_RAISE));
+    // This check needs no store.
+    if amount > MAX_BUDGET_RAISE {
+        return Err(too_much(MAX_BUDGET_RAISE));
     }
     let failed = |error| CommandError::from_store(&error);
     let (location, typed) = (&effective.settings.files.store, &raise.session);
@@ -116,16 +116,16 @@ fn raise_budget(effective: &Effective, raise: &Raise) -> Result<(), CommandError
             let session = find_session(typed, budgets.sessions(typed, unit).await.map_err(failed)?, unit)?;
             return budgets.raise(&session, unit, amount).await.map_err(failed);
         }
-        let session = find_session(typed, sessions(location, typed, unit).map_err(failed)?, unit)?;
+        let session = find_session(typed, find_sessions(location, typed, unit).map_err(failed)?, unit)?;
         let store = Store::open(location).map_err(failed)?;
         let raised = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
         raised
     })??;
     match raised {
-        Raised::To(_) => Ok(()),
-        Raised::TooMuch(most) => Err(too_much(most)),
-        Raised::Unknown => Err(unknown_session(&raise.session, unit)),
+        RaiseOutcome::Raised(_) => Ok(()),
+        RaiseOutcome::TooLarge(most) => Err(too_much(most)),
+        RaiseOutcome::NoBudget => Err(unknown_session(&raise.session, unit)),
     }
 }
 
@@ -138,7 +138,7 @@ fn unknown_session(typed: &str, unit: Unit) -> CommandError {
 }
 
 /// Returns the sessions in the store with this prefix.
-fn sessions(location: &StoreLocation, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
+fn find_sessions(location: &StoreLocation, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
     let rows = Reader::open(location)?.budgets()?;
     let of_sessions = |row: &BudgetRow| row.scope == Scope::Session.name() && row.unit == unit.name();
     let subjects = rows.into_iter().filter(of_sessions).map(|row| row.subject);
@@ -164,8 +164,8 @@ fn find_session(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<Strin
     }
 }
 
-/// Lists budgets for people.
-fn text(rows: &[BudgetEntry], layout: Layout) -> String {
+/// Returns the budgets as a readable table.
+fn render_text(rows: &[BudgetEntry], layout: Layout) -> String {
     if rows.is_empty() {
         return "No budget has counted a call yet. Set a budget under [budget], as in `session_tokens = 850_000`.\n".to_owned();
     }
@@ -182,7 +182,7 @@ fn text(rows: &[BudgetEntry], layout: Layout) -> String {
 
 fn cells(row: &BudgetEntry) -> [Cell; 6] {
     let unit = Unit::from_name(&row.unit);
-    let subject: String = row.subject.chars().take(SUBJECT_CHARS).collect();
+    let subject: String = row.subject.chars().take(SHOWN_HASH_CHARS).collect();
     let owner = match (row.scope.as_str(), subject.as_str()) {
         (scope, "") => format!("{scope} requests"),
         (scope, subject) => format!("{scope} {subject}"),

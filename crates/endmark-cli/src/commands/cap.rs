@@ -3,7 +3,7 @@
 mod batch;
 mod limits;
 
-use endmark_context::cap::{Capped, Capper};
+use endmark_context::cap::{CappedValue, Capper};
 use endmark_envelope::FieldPath;
 use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Handle, cap_chunks_and_keep, cap_error};
@@ -17,7 +17,7 @@ use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Caps one output, or one per line.
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.load_configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
     let cap_request = limits::from_arguments(arguments, settings)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
@@ -39,26 +39,26 @@ pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, Command
     })
 }
 
-fn cap_input(input: Input, cap_request: CapRequest) -> Result<Capped, CommandError> {
+fn cap_input(input: Input, cap_request: CapRequest) -> Result<CappedValue, CommandError> {
     let capper = Capper::new(cap_request.format, cap_request.limits).map_err(|error| cap_error(&error))?;
     let mut capper = capper.with_path(FieldPath::data().key("text"));
     input.each_chunk(|chunk| capper.push(chunk).map_err(|error| cap_error(&error)))?;
     capper.finish().map_err(|error| cap_error(&error))
 }
 
-/// Returns the capped text for people, with all metadata for programs.
-fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError> {
-    let data = to_data(&Report { text: &capped.text, handle, format: capped.format.name() })?;
+/// Returns the capped text, and all metadata for `--json`.
+fn answer(capped: &CappedValue, handle: Option<&str>) -> Result<Answer, CommandError> {
+    let data = to_data(&CapReport { text: &capped.text, handle, format: capped.format.name() })?;
     let mut answer = Answer::yes(data, capped.text.clone()).with_warnings(capped.warnings.iter().cloned());
     // The limits of `--max-*` already apply to the text, so the envelope gets no limit.
     answer.max_response_bytes = usize::MAX;
     Ok(answer)
 }
 
-/// The answer of `cap`, with published names.
+/// Answer data of `cap`. The field names are public.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct CapReport<'a> {
     /// The unchanged output, or the capped output with markers for omitted parts.
     text: &'a str,
     /// The handle of the stored full output; null if nothing is omitted or nothing is stored.

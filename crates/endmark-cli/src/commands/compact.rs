@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use endmark_context::compact::{Mode, NotCompacted, Policy, Receipt as Made, compact};
+use endmark_context::compact::{CompactionMode, CompactionReceipt as Made, NotCompacted, Policy, compact};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 use endmark_text::replace_lone_surrogates;
@@ -20,7 +20,7 @@ use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Compacts the named conversation, or one per line in a batch.
 pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, CommandError> {
-    let settings = Settings::new(arguments);
+    let settings = CompactSettings::new(arguments);
     settings.check().map_err(|message| compact_error(&message))?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     if arguments.batch {
@@ -30,9 +30,9 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
     let body = input.read_bytes()?;
     let done = settings.compact(format, &body).map_err(|message| compact_error(&message))?;
     context.terminal.progress(&done.describe());
-    let mut receipt = Receipt::new(&done.outcome);
+    let mut receipt = CompactReceipt::new(&done.outcome);
     let mut warnings = Vec::new();
-    if done.outcome.not_made.is_none() && !arguments.no_store {
+    if done.outcome.not_compacted.is_none() && !arguments.no_store {
         match store_original(context, arguments, &body)? {
             Ok(handle) => {
                 context.terminal.progress(&format!("The original: `endmark read {handle}`."));
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
     let request = serde_json::from_str(&replace_lone_surrogates(&done.request)).map_err(|error| {
         compact_error(&format!("the conversation is nested too deeply for the response: {error}"))
     })?;
-    let data = to_data(&Report { request, receipt })?;
+    let data = to_data(&CompactReport { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
     Ok(answer.with_warnings(warnings).into())
 }
@@ -58,7 +58,7 @@ fn store_original(
     arguments: &Compact,
     body: &[u8],
 ) -> Result<Result<String, String>, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.load_configuration(arguments.store.overrides())?;
     let mut keeper = effective.settings.keeper();
     let kept = keeper.keep(body, "json")?;
     keeper.close();
@@ -69,11 +69,11 @@ fn compact_error(message: &str) -> CommandError {
     CommandError::input("not_a_conversation", message, "See `endmark compact --help` and docs/compact.md.")
 }
 
-/// The requested settings, from the arguments or from a line.
+/// The requested settings, from the arguments or from a line of a batch.
 #[derive(Debug, Clone, PartialEq)]
-struct Settings {
+struct CompactSettings {
     format: Option<String>,
-    mode: Mode,
+    mode: CompactionMode,
     trigger_tokens: Option<u64>,
     budget_tokens: Option<u64>,
     keep_share: Option<f64>,
@@ -87,13 +87,13 @@ struct CompactionOutcome {
     outcome: Made,
 }
 
-impl Settings {
+impl CompactSettings {
     fn new(arguments: &Compact) -> Self {
         Self {
             format: arguments.format.clone(),
             mode: match arguments.mode {
-                ModeChoice::Window => Mode::Window,
-                ModeChoice::Emergency => Mode::Emergency,
+                ModeChoice::Window => CompactionMode::Window,
+                ModeChoice::Emergency => CompactionMode::Emergency,
             },
             trigger_tokens: arguments.trigger_tokens,
             budget_tokens: arguments.budget_tokens,
@@ -118,8 +118,8 @@ impl Settings {
     /// Returns the policy for a request with `fixed_tokens` tokens outside its conversation.
     fn policy(&self, fixed_tokens: u64) -> Policy {
         let default = match self.mode {
-            Mode::Window => Policy::window(tokens),
-            Mode::Emergency => Policy::emergency(tokens),
+            CompactionMode::Window => Policy::window(count_tokens),
+            CompactionMode::Emergency => Policy::emergency(count_tokens),
         };
         Policy {
             keep_turns: self.keep.unwrap_or(default.keep_turns),
@@ -133,7 +133,8 @@ impl Settings {
         let dialogue = Dialogue::read(format, body).map_err(|error| error.to_string())?;
         let around = dialogue.surroundings();
         // Only emergency mode limits the whole request.
-        let fixed = if self.mode == Mode::Emergency { around.map(tokens).iter().sum() } else { 0 };
+        let fixed =
+            if self.mode == CompactionMode::Emergency { around.map(count_tokens).iter().sum() } else { 0 };
         let compacted = compact(dialogue.conversation(), &self.policy(fixed));
         let bytes = dialogue.edit(&compacted.edits).map_err(|error| error.to_string())?;
         let request = String::from_utf8(bytes).map_err(|error| error.to_string())?;
@@ -142,10 +143,10 @@ impl Settings {
 }
 
 impl CompactionOutcome {
-    /// Describes the result for people.
+    /// Returns the result as readable text.
     fn describe(&self) -> String {
         let made = &self.outcome;
-        if let Some(why) = made.not_made {
+        if let Some(why) = made.not_compacted {
             return format!("Nothing was compacted: {} ({} tokens).", why.reason(), made.tokens_before);
         }
         let over = if made.is_over_budget {
@@ -157,8 +158,9 @@ impl CompactionOutcome {
     }
 }
 
-/// Counts tokens with the vocabulary of current OpenAI models. Others differ by a few percent for code and English.
-pub(super) fn tokens(text: &str) -> u64 {
+/// Counts tokens with the vocabulary of current OpenAI models. Other vocabularies differ by a few percent for
+/// code and English.
+pub(super) fn count_tokens(text: &str) -> u64 {
     endmark_context::count::Family::O200k.tokens(text)
 }
 
@@ -172,7 +174,7 @@ fn find_format(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {
 
 /// One line of a batch.
 #[derive(Deserialize)]
-struct Line<'l> {
+struct BatchLine<'l> {
     #[serde(default)]
     id: Value,
     #[serde(rename = "for")]
@@ -186,19 +188,20 @@ struct Line<'l> {
     keep_share: Option<f64>,
 }
 
-fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError> {
-    let line: Line<'_> = batch::request(line, &[])?;
+fn answer_line(line: &str, defaults: &CompactSettings) -> Result<LineAnswer, LineError> {
+    let line: BatchLine<'_> = batch::parse_request(line, &[])?;
     let failed = |message: String| LineError { id: line.id.clone(), message };
     let mode = match line.mode.as_deref() {
         None => defaults.mode,
-        Some("window") => Mode::Window,
-        Some("emergency") => Mode::Emergency,
+        Some("window") => CompactionMode::Window,
+        Some("emergency") => CompactionMode::Emergency,
         Some(word) => return Err(failed(format!("unknown `mode`: `{word}`: use window or emergency"))),
     };
-    // A line that sets one size must not inherit another: its trigger would conflict with a share of the arguments.
+    // If a line sets one size, it inherits no other: its own trigger would conflict with a share from the
+    // arguments.
     let has_sizes =
         line.trigger_tokens.is_some() || line.budget_tokens.is_some() || line.keep_share.is_some();
-    let settings = Settings {
+    let settings = CompactSettings {
         format: line.format.clone().or_else(|| defaults.format.clone()),
         mode,
         trigger_tokens: if has_sizes { line.trigger_tokens } else { defaults.trigger_tokens },
@@ -210,66 +213,67 @@ fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError>
     let format = find_format(settings.format.as_deref()).map_err(failed)?;
     let done = settings.compact(format, line.request.get().as_bytes()).map_err(failed)?;
     let request = RawValue::from_string(done.request).map_err(|error| failed(error.to_string()))?;
-    let answer = LineReport {
+    let answer = BatchLineReport {
         id: &line.id,
-        compacted: done.outcome.not_made.is_none(),
+        compacted: done.outcome.not_compacted.is_none(),
         request: &request,
-        receipt: Receipt::new(&done.outcome),
+        receipt: CompactReceipt::new(&done.outcome),
     };
     let json = serde_json::to_string(&answer).map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: true })
 }
 
 #[derive(Serialize)]
-struct LineReport<'r> {
+struct BatchLineReport<'r> {
     id: &'r Value,
     compacted: bool,
     request: &'r RawValue,
-    receipt: Receipt,
+    receipt: CompactReceipt,
 }
 
-/// The result of compaction, with published names.
+/// Answer data: the compacted conversation. The field names are public.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct CompactReport {
     /// The request, or the list of messages, in the form of the input.
     request: Value,
-    receipt: Receipt,
+    receipt: CompactReceipt,
 }
 
-/// What was done. Token counts are estimates for the history.
+/// Describes the compaction. Token counts are estimates and cover only the history.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Receipt {
+struct CompactReceipt {
     tokens_before: u64,
     tokens_after: u64,
     /// The number of omitted or shortened items, by kind.
     dropped: BTreeMap<&'static str, u64>,
-    /// The handle of the stored original; null if nothing was done, in a batch, or if it is not stored.
+    /// The handle of the stored original; null in a batch, if nothing was compacted, or if the original is
+    /// not stored.
     handle: Option<String>,
     /// The number of shortened results among the newest messages.
     shortened_results: u64,
     /// Whether the result exceeds the budget although everything removable was removed.
     over_budget: bool,
     /// The number of anchors of each kind in the condensed part, and how many were kept.
-    anchors: BTreeMap<&'static str, Anchors>,
-    /// Why nothing was done; null if something was done.
+    anchors: BTreeMap<&'static str, AnchorCounts>,
+    /// Why the conversation was not compacted; null if it was.
     not_compacted: Option<&'static str>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Anchors {
+struct AnchorCounts {
     found: u64,
     kept: u64,
 }
 
-impl Receipt {
+impl CompactReceipt {
     fn new(made: &Made) -> Self {
         let anchors = made
             .anchors
             .iter()
-            .map(|(kind, (found, kept))| (kind.name(), Anchors { found: *found, kept: *kept }));
+            .map(|(kind, (found, kept))| (kind.name(), AnchorCounts { found: *found, kept: *kept }));
         Self {
             tokens_before: made.tokens_before,
             tokens_after: made.tokens_after,
@@ -278,7 +282,7 @@ impl Receipt {
             shortened_results: made.shortened_results,
             over_budget: made.is_over_budget,
             anchors: anchors.collect(),
-            not_compacted: made.not_made.map(NotCompacted::reason),
+            not_compacted: made.not_compacted.map(NotCompacted::reason),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::view::answer::{Answer, to_data};
 /// A completion script.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct CompletionsReport<'a> {
     shell: String,
     script: &'a str,
 }
@@ -20,6 +20,6 @@ pub(crate) fn run(shell: Shell) -> Result<Answer, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition(), "endmark", &mut script);
     let script = String::from_utf8(script).map_err(|error| CommandError::Bug(error.to_string()))?;
-    let report = Report { shell: shell.to_string(), script: &script };
+    let report = CompletionsReport { shell: shell.to_string(), script: &script };
     Ok(Answer::yes(to_data(&report)?, script.as_str()))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use endmark_config::{ConfigError, Effective, KeyListing, Origin};
+use endmark_config::{ConfigError, EffectiveConfig, KeyListing, Origin};
 use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,13 +18,13 @@ use crate::view::paint::{Paint, Painter};
 pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, CommandError> {
     let command = arguments.command.unwrap_or(ConfigCommand::Show);
     let effective = match command {
-        ConfigCommand::Check => without_errors(context)?,
-        _ => context.configuration(Vec::new())?,
+        ConfigCommand::Check => load_valid_configuration(context)?,
+        _ => context.load_configuration(Vec::new())?,
     };
     let warnings = configuration_warnings(&effective);
     let answer = match command {
         ConfigCommand::Show => show(&effective, context.terminal.output)?,
-        ConfigCommand::Path => path(context, &effective)?,
+        ConfigCommand::Path => path_answer(context, &effective)?,
         ConfigCommand::Check => {
             let checks = checks::check_configuration(&effective, &context.environment);
             checks::answer(&checks, context.terminal.output)?
@@ -34,10 +34,10 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
 }
 
 /// Returns the configuration, or all errors in it and in the files to which it refers.
-fn without_errors(context: &Context) -> Result<Effective, CommandError> {
-    let (effective, mut errors) = context.examined()?;
+fn load_valid_configuration(context: &Context) -> Result<EffectiveConfig, CommandError> {
+    let (effective, mut errors) = context.load_with_errors()?;
     if !errors.is_empty() {
-        errors.extend(checks::beside_errors(&effective, &context.environment));
+        errors.extend(checks::further_errors(&effective, &context.environment));
     }
     ConfigError::combine(errors)?;
     Ok(effective)
@@ -53,7 +53,7 @@ pub(crate) struct PathReport {
     searched: Option<Vec<String>>,
 }
 
-fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError> {
+fn path_answer(context: &Context, effective: &EffectiveConfig) -> Result<Answer, CommandError> {
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     if let Some(path) = &effective.file {
         let data = to_data(&PathReport { path: Some(shown(path)), searched: None })?;
@@ -73,7 +73,7 @@ fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError
 /// The effective configuration.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ConfigReport<'a> {
     /// The configuration file.
     file: Option<String>,
     values: Vec<ValueReport<'a>>,
@@ -129,17 +129,17 @@ impl<'a> ValueReport<'a> {
     }
 }
 
-fn show(effective: &Effective, painter: Painter) -> Result<Answer, CommandError> {
+fn show(effective: &EffectiveConfig, painter: Painter) -> Result<Answer, CommandError> {
     let values = endmark_config::all_values(effective);
-    let data = to_data(&Report {
+    let data = to_data(&ConfigReport {
         file: effective.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
         values: values.iter().map(ValueReport::new).collect(),
     })?;
-    Ok(Answer::yes(data, toml(&values, painter)))
+    Ok(Answer::yes(data, to_toml(&values, painter)))
 }
 
 /// Returns the values as valid TOML, each with its origin as a comment.
-fn toml(values: &[KeyListing], painter: Painter) -> String {
+fn to_toml(values: &[KeyListing], painter: Painter) -> String {
     let lines: Vec<(&str, String, &KeyListing)> = values
         .iter()
         .map(|shown| {

@@ -18,12 +18,13 @@ use crate::view::answer::{Answer, to_data};
 /// The answer of `count`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct CountReport {
     /// Tokens of the text or the request.
     tokens: u64,
     /// Whether the provider gets the same count; otherwise it is an estimate.
     exact: bool,
-    /// Dollars for sending them, with nine decimal places, without reply and cache; null if the price is unknown.
+    /// The price of sending the tokens in dollars, with nine decimal places. Excludes the reply, and ignores
+    /// caching. Null if the price is unknown.
     usd: Option<String>,
     /// The method: a published vocabulary, or the model family of the estimate.
     counted_as: &'static str,
@@ -33,19 +34,19 @@ pub(crate) struct Report {
 
 /// Counts the named input.
 pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, CommandError> {
-    let effective = context.configuration(Vec::new())?;
+    let effective = context.load_configuration(Vec::new())?;
     let models = models(&effective.settings);
-    let text = Input::open(arguments.file.as_deref(), context.terminal)?.text()?;
+    let text = Input::open(arguments.file.as_deref(), context.terminal)?.read_text()?;
     let model = arguments.model.as_str();
     let counted = match &arguments.format {
         None => count::text(&text, model),
-        Some(name) => conversation(name, &text, model)?,
+        Some(name) => count_conversation(name, &text, model)?,
     };
     let tokens = Tokens { prompt: counted.tokens, ..Tokens::default() };
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Moment::from_unix_seconds(since_epoch.as_secs());
     let cost = models.find(model).and_then(|model| model.prices.cost(&tokens, now, None));
-    let report = Report {
+    let report = CountReport {
         tokens: counted.tokens,
         exact: counted.exact,
         usd: cost.map(|cost| dollars(cost.nano_usd)),
@@ -57,7 +58,7 @@ pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, Comman
 }
 
 /// Counts a conversation. The count does not depend on its wire format, but the named format is validated.
-fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, CommandError> {
+fn count_conversation(name: &str, body: &str, model: &str) -> Result<count::TokenCount, CommandError> {
     let bad = |message: String| {
         CommandError::input("not_a_conversation", message, "Without `--for` the input is counted as text.")
     };
@@ -66,8 +67,8 @@ fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, Com
     count::request(body, model).map_err(|error| bad(error.to_string()))
 }
 
-/// Describes the result for people.
-fn describe(report: &Report) -> String {
+/// Returns the result as readable text.
+fn describe(report: &CountReport) -> String {
     let about = if report.exact { "" } else { "about " };
     let cost = match &report.usd {
         Some(usd) => format!("${usd} to send, at the prices of {}", report.prices_as_of),

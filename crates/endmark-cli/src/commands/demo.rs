@@ -12,7 +12,7 @@ use crate::view::paint::{Paint, Painter};
 use crate::view::recoveries as recoveries_view;
 use crate::view::table::Layout;
 
-/// Width of each of the two columns, in characters: both fit into 80.
+/// Width of each column in characters, so that two columns and a gap fit into 80.
 const COLUMN_CHARS: usize = 37;
 
 /// Marks a seam.
@@ -24,18 +24,18 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
         message: format!("the demonstration failed: {message}"),
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
-    let data = to_data(&Report::new(&story))?;
-    let text = text(&story, context.terminal.tables());
+    let data = to_data(&DemoReport::new(&story))?;
+    let text = render_text(&story, context.terminal.table_layout());
     Ok(match story.scenes.iter().filter(|scene| !scene.is_whole()).count() {
         0 => Answer::yes(data, text),
         cut => Answer::no_in_text(data, text, "not_whole", format!("{cut} replies are not whole")),
     })
 }
 
-/// The demonstration, for programs.
+/// Answer data of `demo`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct DemoReport<'a> {
     scenes: Vec<SceneReport<'a>>,
     log: Vec<recoveries::RecoveryEntry<'a>>,
 }
@@ -61,7 +61,7 @@ struct ReplyReport<'a> {
     request_id: Option<&'a str>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> DemoReport<'a> {
     fn new(story: &'a PlayedStory) -> Self {
         let scene = |scene: &'a Scene| SceneReport {
             title: scene.title,
@@ -89,7 +89,7 @@ impl<'a> ReplyReport<'a> {
     }
 }
 
-fn text(story: &PlayedStory, layout: Layout) -> String {
+fn render_text(story: &PlayedStory, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text =
         format!("A server cuts every reply on purpose, at a small token limit. {SEAM} marks the seam.\n");
@@ -97,7 +97,7 @@ fn text(story: &PlayedStory, layout: Layout) -> String {
         text.push_str(&scene_text(number, scene, painter));
     }
     text.extend(["\n", &painter.paint(Paint::Strong, "What Endmark recorded"), " (`endmark log`)\n\n"]);
-    text.push_str(&recoveries_view::text(&story.log, layout));
+    text.push_str(&recoveries_view::render_text(&story.log, layout));
     text.push_str("\nWith a server of your own:\n\n  endmark serve --upstream http://127.0.0.1:8080/v1\n");
     text
 }
@@ -114,8 +114,8 @@ fn scene_text(number: usize, scene: &Scene, painter: Painter) -> String {
         (faint("directly"), faint("through Endmark")),
         ((Some(directly.0), directly.1), (Some(through.0), through.1)),
     ];
-    let left = lines(&scene.direct.text, COLUMN_CHARS);
-    let right = lines(&mark_seams(&scene.through_endmark.text, &scene.seams()), COLUMN_CHARS);
+    let left = wrap(&scene.direct.text, COLUMN_CHARS);
+    let right = wrap(&mark_seams(&scene.through_endmark.text, &scene.seams()), COLUMN_CHARS);
     for row in 0..left.len().max(right.len()) {
         let line = |lines: &[String]| (None, lines.get(row).cloned().unwrap_or_default());
         rows.push((line(&left), line(&right)));
@@ -147,7 +147,7 @@ fn mark_seams(text: &str, seams: &[usize]) -> String {
 }
 
 /// Wraps a text into lines of at most `width` characters, at spaces if possible.
-fn lines(text: &str, width: usize) -> Vec<String> {
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_inclusive(' ') {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn wrapped_lines_are_complete_and_short_enough() {
         let text = "a few short words and onethatismuchtoolongforitsline, then an end";
-        let set = lines(text, 12);
+        let set = wrap(text, 12);
         assert!(set.iter().all(|line| line.chars().count() <= 12), "{set:?}");
         assert_eq!(set.concat().replace(' ', ""), text.replace(' ', ""));
     }

@@ -1,6 +1,6 @@
 //! `endmark detect`: checks whether a text is whole (PC-1).
 
-mod completed;
+mod closed_text;
 mod state;
 
 use std::borrow::Cow;
@@ -14,14 +14,14 @@ use endmark_text::{Detection, DetectionReport, Format, Verdict, replace_lone_sur
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use completed::{Closing, Problem};
+use closed_text::{ClosingProblem, ClosingResult};
 
 use crate::arguments::Detect;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
 use crate::format;
 use crate::input::Input;
-use crate::saved::{self, Source, mid_sentence};
+use crate::saved::{self, ReplySource, mid_sentence_reason};
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
 
@@ -50,12 +50,12 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
         };
         return answer(context, &answered, Some(&judged.reply)).map(Outcome::from);
     }
-    let (detection, repairable) = read(&state::detect(&raw, &format, arguments)?, arguments.lenient);
+    let (detection, repairable) = detect_with(&state::detect(&raw, &format, arguments)?, arguments.lenient);
     if arguments.complete {
-        return print_closed(&detection, &Closing::new(&raw, &format, &detection)).map(Outcome::from);
+        return print_closed(&detection, &ClosingResult::new(&raw, &format, &detection)).map(Outcome::from);
     }
     let name = arguments.file.as_deref().map(Path::to_string_lossy);
-    let undecided = mid_sentence(&raw, &detection, name.as_deref());
+    let undecided = mid_sentence_reason(&raw, &detection, name.as_deref());
     let answered = DetectionAnswer { detection: &detection, undecided_reason: undecided, repairable };
     answer(context, &answered, None).map(Outcome::from)
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
 /// Returns the detection by the strict or the lenient grammar.
 ///
 /// For a malformed text, also returns whether escaping its raw control characters would suffice.
-fn read(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
+fn detect_with(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
     let detection = if lenient { detector.detection() } else { detector.strict_detection() };
     let is_malformed = matches!(detection.verdict, Verdict::Malformed { .. });
     (detection, is_malformed.then(|| detector.control_character().is_some() && !detector.is_malformed()))
@@ -93,7 +93,7 @@ impl<'a> DetectionAnswer<'a> {
         self.undecided_reason.is_none() && self.detection.verdict.is_whole()
     }
 
-    /// Explains why the text is not whole, if the offsets alone do not.
+    /// Returns why the text is not whole, if the offsets alone do not show it.
     fn reason(&self) -> Option<&'a str> {
         match &self.detection.verdict {
             Verdict::Malformed { reason, .. } => Some(reason),
@@ -107,7 +107,7 @@ impl<'a> DetectionAnswer<'a> {
         }
     }
 
-    /// Returns the result in one line.
+    /// Describes the result in one line.
     fn summary(&self) -> String {
         match (&self.detection.verdict, self.reason()) {
             (Verdict::Whole | Verdict::Truncated(_), Some(reason)) => format!("{}: {reason}", self.verdict()),
@@ -123,11 +123,11 @@ impl<'a> DetectionAnswer<'a> {
 fn answer(
     context: &Context,
     answered: &DetectionAnswer<'_>,
-    reply: Option<&Source>,
+    reply: Option<&ReplySource>,
 ) -> Result<Answer, CommandError> {
-    let data = to_data(&Report { reply, ..Report::new(answered, None, None) })?;
+    let data = to_data(&DetectReport { reply, ..DetectReport::new(answered, None, None) })?;
     let (mut text, mut message) = (describe(answered, context.terminal.output), answered.summary());
-    if let Some(reply) = reply.map(Source::describe) {
+    if let Some(reply) = reply.map(ReplySource::describe) {
         text = text + "  of          " + &reply + "\n";
         message = message + "; " + &reply;
     }
@@ -141,12 +141,12 @@ fn answer(
 /// Prints the closed text to standard output.
 ///
 /// The closed text omits unfinished parts, which are reported on standard error.
-fn print_closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
+fn print_closed(detection: &Detection, closing: &ClosingResult) -> Result<Answer, CommandError> {
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {
         Ok(closed) => {
             let (unfinished, omitted) = (closed.describe_unfinished(), closed.completed.unfinished_omitted);
-            let message = format!("{}; unfinished: {}", summary(verdict), display_places(&unfinished));
+            let message = format!("{}; unfinished: {}", summary(verdict), display_unfinished(&unfinished));
             let warning = match verdict {
                 _ if closed.escaped > 0 => Some(Warning::notice(
                     "CONTROL_CHARACTERS_ESCAPED",
@@ -167,7 +167,7 @@ fn print_closed(detection: &Detection, closing: &Closing) -> Result<Answer, Comm
         Err(problem) => (String::new(), problem.message.clone(), None),
     };
     let is_closed = closing.closed().is_ok();
-    let data = to_data(&Report::new(&DetectionAnswer::new(detection), None, Some(closing)))?;
+    let data = to_data(&DetectReport::new(&DetectionAnswer::new(detection), None, Some(closing)))?;
     let answer = match verdict {
         Verdict::Whole if is_closed => Answer::yes(data, text),
         Verdict::Whole => Answer::no(data, "not_closed", message, None),
@@ -188,7 +188,7 @@ const FIELDS: [Field; 6] = [
 
 /// One line of a batch.
 #[derive(Deserialize)]
-struct Request<'a> {
+struct BatchRequest<'a> {
     #[serde(default)]
     id: Value,
     format: Option<String>,
@@ -204,44 +204,48 @@ struct Request<'a> {
 
 fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
-    let request: Request<'_> = batch::request(line, &FIELDS)?;
+    let request: BatchRequest<'_> = batch::parse_request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::find_format(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
     let raw = batch::decode_raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let mut detector = Detector::new(&format);
     detector.push(&raw);
-    let (detection, repairable) = read(&detector, arguments.lenient || request.lenient == Some(true));
+    let (detection, repairable) = detect_with(&detector, arguments.lenient || request.lenient == Some(true));
     let is_to_close = arguments.complete || request.complete == Some(true);
-    let closing = is_to_close.then(|| Closing::new(&raw, &format, &detection));
-    let undecided = mid_sentence(&raw, &detection, None);
+    let closing = is_to_close.then(|| ClosingResult::new(&raw, &format, &detection));
+    let undecided = mid_sentence_reason(&raw, &detection, None);
     let answered = DetectionAnswer { detection: &detection, undecided_reason: undecided, repairable };
-    let json = serde_json::to_string(&Report::new(&answered, Some(&request.id), closing.as_ref()))
+    let json = serde_json::to_string(&DetectReport::new(&answered, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: answered.is_yes() })
 }
 
-/// The answer of `detect`, with published names. Offsets are UTF-8 bytes.
+/// Answer data of `detect`. The field names are public. Offsets are UTF-8 bytes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct DetectReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     #[serde(flatten)]
     detection: DetectionReport<'a>,
     /// For a saved reply: the part that the offsets refer to, and the provider's finish reason.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<&'a Source>,
+    reply: Option<&'a ReplySource>,
     /// Present only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed: Option<&'a Closing>,
+    completed: Option<&'a ClosingResult>,
     /// Why the requested closed text is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed_error: Option<&'a Problem>,
+    completed_error: Option<&'a ClosingProblem>,
 }
 
-impl<'a> Report<'a> {
-    fn new(answered: &DetectionAnswer<'a>, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
+impl<'a> DetectReport<'a> {
+    fn new(
+        answered: &DetectionAnswer<'a>,
+        id: Option<&'a Value>,
+        closing: Option<&'a ClosingResult>,
+    ) -> Self {
         let detection = DetectionReport {
             verdict: answered.verdict(),
             repairable: answered.repairable,
@@ -258,7 +262,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the verdict in one line.
+/// Describes the verdict in one line.
 fn summary(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Whole => "whole".to_owned(),
@@ -288,7 +292,7 @@ fn describe(answered: &DetectionAnswer<'_>, painter: Painter) -> String {
             detail("last token", &display_token(&truncation.last_valid_token));
         }
         if !truncation.open.is_empty() {
-            detail("still open", &signs(truncation));
+            detail("still open", &open_brackets(truncation));
         }
         if let Some(token) = truncation.in_token {
             detail("cut inside", token.name());
@@ -308,29 +312,29 @@ fn describe(answered: &DetectionAnswer<'_>, painter: Painter) -> String {
     text
 }
 
-/// How many characters of the last token are shown.
-const SHOWN_TOKEN: usize = 72;
+/// Maximum number of characters of the last token that are shown.
+const MAX_SHOWN_TOKEN_CHARS: usize = 72;
 
 fn display_token(token: &str) -> String {
-    let more = token.chars().count().saturating_sub(SHOWN_TOKEN);
+    let more = token.chars().count().saturating_sub(MAX_SHOWN_TOKEN_CHARS);
     let end: String = token.chars().skip(more).collect();
     format!("{}{}", if more == 0 { "" } else { "…" }, to_single_line(&end))
 }
 
-/// How many characters of the unfinished parts are shown.
-const SHOWN_PLACES: usize = 400;
+/// Maximum number of characters of the unfinished parts that are shown.
+const MAX_SHOWN_UNFINISHED_CHARS: usize = 400;
 
-fn display_places(places: &str) -> String {
+fn display_unfinished(places: &str) -> String {
     let mut characters = places.chars();
-    let shown: String = characters.by_ref().take(SHOWN_PLACES).collect();
+    let shown: String = characters.by_ref().take(MAX_SHOWN_UNFINISHED_CHARS).collect();
     format!("{}{}", to_single_line(&shown), if characters.next().is_some() { "…" } else { "" })
 }
 
-/// How many open brackets are shown.
-const SHOWN_SIGNS: usize = 40;
+/// Maximum number of open brackets that are shown.
+const MAX_SHOWN_BRACKETS: usize = 40;
 
-fn signs(truncation: &endmark_text::Truncation) -> String {
-    let more = truncation.open.len().saturating_sub(SHOWN_SIGNS);
-    let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(|open| open.sign()).collect();
+fn open_brackets(truncation: &endmark_text::Truncation) -> String {
+    let more = truncation.open.len().saturating_sub(MAX_SHOWN_BRACKETS);
+    let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(|open| open.opener()).collect();
     if more == 0 { innermost.join(" ") } else { format!("{more} more, then {}", innermost.join(" ")) }
 }

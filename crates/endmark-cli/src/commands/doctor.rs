@@ -1,7 +1,7 @@
 //! `endmark doctor`: finds what prevents the gateway from serving, and how to fix it.
 
 mod machine;
-mod serving;
+mod readiness;
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_config::{Effective, Environment, Settings, Upstream, client_upstream};
+use endmark_config::{EffectiveConfig, Environment, Settings, Upstream, client_upstream};
 use endmark_context::budget::{Scope, Unit};
 use endmark_failure::{Check, CommandError};
 use endmark_store::{DatabaseState, Reader, StoreError, inspect_database, runtime};
@@ -23,7 +23,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::serving::{keyless_warnings, load_configuration};
 use crate::view::answer::Answer;
 
-/// How long an upstream may take to respond.
+/// Time limit for the response of an upstream.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum difference between the clocks of the database and of this machine.
@@ -32,7 +32,7 @@ const MAX_CLOCK_DIFFERENCE_MS: u64 = 2_000;
 /// Runs every check; a failed one does not stop the others.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
     if arguments.hooks {
-        let checks = runtime::block_on(endmark_agents::hooks::checks(&context.environment))??;
+        let checks = runtime::block_on(endmark_agents::hooks::check_hooks(&context.environment))??;
         return checks::answer(&checks, context.terminal.output);
     }
     let effective = match load_doctor_configuration(context, arguments) {
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
         }
     };
     if arguments.serving {
-        return checks::answer(&[serving::check(&effective.settings)], context.terminal.output);
+        return checks::answer(&[readiness::check(&effective.settings)], context.terminal.output);
     }
     let mut checks = checks::check_configuration(&effective, &context.environment);
     checks.push(check_store(&effective));
@@ -59,12 +59,12 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
 }
 
 /// Loads the configuration to check. The upstream of the command line replaces the configured ones.
-fn load_doctor_configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
+fn load_doctor_configuration(context: &Context, arguments: &Doctor) -> Result<EffectiveConfig, CommandError> {
     load_configuration(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
 /// Checks whether the store is usable. Does not create a missing store.
-fn check_store(effective: &Effective) -> Check {
+fn check_store(effective: &EffectiveConfig) -> Check {
     let location = &effective.settings.files.store;
     let (name, shown) = match location.postgres() {
         None => ("store", format!("`{location}`")),
@@ -83,7 +83,7 @@ fn check_store(effective: &Effective) -> Check {
     match Reader::open(location) {
         Err(error) => failed_store_check(&error),
         Ok(reader) => match reader.check() {
-            Ok(faults) if faults.is_empty() => check_drift(&reader, effective).unwrap_or_else(|| {
+            Ok(faults) if faults.is_empty() => check_budget_sums(&reader, effective).unwrap_or_else(|| {
                 Check::passed(name, format!("{shown} is intact, and its budgets and sums are consistent"))
             }),
             Ok(faults) => Check::failed(
@@ -97,7 +97,7 @@ fn check_store(effective: &Effective) -> Check {
 }
 
 /// Checks the database that instances share. Returns `None` for a local store.
-fn check_database(effective: &Effective) -> Result<Option<Check>, CommandError> {
+fn check_database(effective: &EffectiveConfig) -> Result<Option<Check>, CommandError> {
     let location = &effective.settings.files.store;
     let state = match runtime::block_on(inspect_database(location))? {
         Ok(None) => return Ok(None),
@@ -138,13 +138,13 @@ fn check_database(effective: &Effective) -> Result<Option<Check>, CommandError> 
 /// Finds a budget whose counters differ from the sum of its entries.
 ///
 /// Only a manual change of the tables can cause this.
-fn check_drift(reader: &Reader, effective: &Effective) -> Option<Check> {
+fn check_budget_sums(reader: &Reader, effective: &EffectiveConfig) -> Option<Check> {
     let rows = match reader.budgets() {
         Ok(rows) => rows,
         Err(error) => return Some(failed_store_check(&error)),
     };
     let Some(row) = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed) else {
-        return check_charges(reader, effective).or_else(|| check_sums(reader));
+        return check_budget_charges(reader, effective).or_else(|| check_call_sums(reader));
     };
     let (spent, held) = row.recomputed;
     Some(Check::failed(
@@ -158,7 +158,7 @@ fn check_drift(reader: &Reader, effective: &Effective) -> Option<Check> {
 }
 
 /// Finds a budget that was charged differently from the ledger of its calls.
-fn check_charges(reader: &Reader, effective: &Effective) -> Option<Check> {
+fn check_budget_charges(reader: &Reader, effective: &EffectiveConfig) -> Option<Check> {
     let budget = effective.settings.budget.to_gateway();
     let keys = match reader.keys() {
         Ok(keys) => keys,
@@ -192,7 +192,7 @@ fn check_charges(reader: &Reader, effective: &Effective) -> Option<Check> {
 }
 
 /// Finds call sums that differ from the calls. Only a manual change of the tables can cause this.
-fn check_sums(reader: &Reader) -> Option<Check> {
+fn check_call_sums(reader: &Reader) -> Option<Check> {
     match reader.wrong_sums() {
         Err(error) => Some(failed_store_check(&error)),
         Ok(None) => None,
@@ -210,10 +210,13 @@ fn failed_store_check(error: &StoreError) -> Check {
     Check { name: "store".to_owned(), is_ok: false, message: error.to_string(), hint: None }
 }
 
-fn check_listen(effective: &Effective) -> Check {
+fn check_listen(effective: &EffectiveConfig) -> Check {
     let address = effective.settings.gateway.listener.listen;
     match TcpListener::bind(address) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse && serving::is_own(&effective.settings) => {
+        Err(error)
+            if error.kind() == ErrorKind::AddrInUse
+                && readiness::is_gateway_listening(&effective.settings) =>
+        {
             Check::passed("listen", format!("`endmark serve` listens on {address}"))
         }
         Ok(_) if address.ip().is_loopback() => Check::passed("listen", format!("{address} is free")),
@@ -243,7 +246,7 @@ async fn check_upstreams(settings: &Settings, environment: &Environment) -> Vec<
     checks
 }
 
-/// Checks whether a server responds. Without a key, the status "unauthorized" is as good as any other.
+/// Checks whether a server responds. Without a key, the status 401 also counts as a response.
 async fn check_upstream(client: &Client, upstream: &Upstream) -> Check {
     let name = format!("upstreams.{}", upstream.name);
     let Some(base_url) = &upstream.base_url else {

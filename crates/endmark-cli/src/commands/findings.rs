@@ -34,21 +34,21 @@ pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, Co
     answer.map(Outcome::from)
 }
 
-/// Returns the data of an answer.
+/// Returns the data of an answer, or null without `--json`.
 ///
-/// Only `--json` shows it, and for a large list it needs a hundred times the memory of the text.
-fn data<T: Serialize>(
+/// For a large list the data needs 100 times the memory of the text.
+fn data_if_json<T: Serialize>(
     context: &Context,
     report: impl FnOnce() -> Result<T, CommandError>,
 ) -> Result<Value, CommandError> {
     if context.global.json { to_data(&report()?) } else { Ok(Value::Null) }
 }
 
-/// At most this many remarks get a warning of their own.
+/// Maximum number of remarks that are shown as separate warnings.
 const MAX_WARNINGS: usize = 40;
 
 /// Returns ignored or misunderstood input as warnings with file, line and column.
-fn warnings(remarks: &[(&str, &Remark)], omitted: usize) -> Vec<Warning> {
+fn remark_warnings(remarks: &[(&str, &Remark)], omitted: usize) -> Vec<Warning> {
     let shown = remarks.iter().take(MAX_WARNINGS).map(|(origin, remark)| {
         Warning::notice(remark.kind.name().to_uppercase(), format!("{origin}: {remark}"))
     });

@@ -14,21 +14,23 @@ use crate::arguments::guard as arguments;
 use crate::arguments::guard::GuardForm;
 
 use crate::context::Context;
-use crate::criteria::{self, Demands, MAX_BYTES, decode_text, display_name, is_standard_input};
+use crate::criteria::{
+    self, MAX_ARTIFACT_BYTES, RequestedCriteria, decode_text, display_name, is_standard_input,
+};
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
 
 /// Checks the named artifacts, or one text per line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {
-    let demands = Demands {
+    let demands = RequestedCriteria {
         template: arguments.template.as_deref(),
         min_lines: arguments.min_lines,
         sections: &arguments.sections,
         forbidden: &arguments.forbidden,
         forbid_only: arguments.forbid_only,
     };
-    let guard = criteria::guard(context, &demands)?;
+    let guard = criteria::build_guard(context, &demands)?;
     if arguments.batch {
         let input = Input::open(None, context.terminal)?;
         return crate::batch::run(input, |line| batch::answer_line(line, &guard)).map(Outcome::Streamed);
@@ -40,7 +42,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     }
     let mut judged = Vec::new();
     for file in files {
-        judged.push((display_name(file), judge(context, &guard, file)?));
+        judged.push((display_name(file), check_artifact(context, &guard, file)?));
     }
     let judged: Vec<AssessedArtifact<'_>> =
         judged.iter().map(|(path, report)| AssessedArtifact { path, report }).collect();
@@ -48,14 +50,15 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
 }
 
 /// Checks a file. A missing artifact is a finding, not an error, because the guard exists to find it.
-fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, CommandError> {
+fn check_artifact(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(Assessment::missing());
         }
-        opened => opened.map_err(criteria::with_next_step)?,
+        opened => opened.map_err(criteria::with_file_hint)?,
     };
-    let text = decode_text(file, input.read_bytes_up_to(MAX_BYTES).map_err(criteria::with_next_step)?)?;
+    let text =
+        decode_text(file, input.read_bytes_up_to(MAX_ARTIFACT_BYTES).map_err(criteria::with_file_hint)?)?;
     let artifact = if is_standard_input(file) {
         Artifact::read(&text)
     } else {
@@ -64,7 +67,7 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, Co
     Ok(guard.judge(&artifact))
 }
 
-/// The answer of `guard`, with published names.
+/// Answer data of `guard`. The field names are public.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct GuardReport<'a> {

@@ -12,11 +12,11 @@ use crate::view::answer::{Answer, to_data};
 /// The configuration. Commented-out lines are defaults or examples.
 const TEMPLATE: &str = include_str!("init/endmark.toml");
 
-/// The written file, as data of the answer.
+/// Answer data: the written file.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
-    /// The file.
+pub(crate) struct InitReport {
+    /// The path of the file.
     file: String,
 }
 
@@ -42,5 +42,5 @@ pub(super) fn run(arguments: &Init) -> Result<Answer, CommandError> {
     })?;
     let text =
         format!("Written to {shown}. Next: edit it, then `endmark config check` and `endmark serve`.\n");
-    Ok(Answer::yes(to_data(&Report { file: shown.to_string() })?, text))
+    Ok(Answer::yes(to_data(&InitReport { file: shown.to_string() })?, text))
 }

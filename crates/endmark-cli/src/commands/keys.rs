@@ -1,11 +1,11 @@
 //! `endmark keys`: the clients of the gateway, with their models, budgets and expiry (CX-7).
 
-mod typed;
+mod parsing;
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use endmark_config::{Effective, Settings};
+use endmark_config::{EffectiveConfig, Settings};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, RateLimits, Unit};
 use endmark_failure::CommandError;
@@ -22,9 +22,9 @@ use crate::view::answer::{Answer, to_data};
 /// The answer of `keys`.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct KeysReport {
     /// All keys, by name.
-    keys: Vec<Row>,
+    keys: Vec<KeyRow>,
     /// The secret of a new or rotated key; it is not shown again.
     secret: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Report {
 /// One key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Row {
+struct KeyRow {
     /// The key's name.
     name: String,
     /// `valid`, `ended` or `revoked`.
@@ -40,9 +40,9 @@ struct Row {
     /// Patterns of the models that the key may use; empty for all models.
     models: Vec<String>,
     /// The key's own budget; null without one.
-    budget: Option<Budget>,
+    budget: Option<KeyBudgetReport>,
     /// The key's own rate limits; null for each limit that is not set.
-    rates: Rates,
+    rates: KeyRatesReport,
     /// When the key expires, in seconds since 1970; null for never.
     ends_at: Option<u64>,
     /// When the key was created, in seconds since 1970.
@@ -52,7 +52,7 @@ struct Row {
 /// The budget of a key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Budget {
+struct KeyBudgetReport {
     /// `tokens` or `nano_usd`.
     unit: &'static str,
     /// The limit, in this unit.
@@ -64,7 +64,7 @@ struct Budget {
 /// The rate limits of a key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Rates {
+struct KeyRatesReport {
     /// Requests in one minute.
     requests_per_minute: Option<u64>,
     /// Tokens in one minute.
@@ -79,15 +79,15 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
         KeysCommand::Add(add) => add_key(context, add),
         KeysCommand::List(list) => {
             let effective = load_effective(context, &list.store)?;
-            let report = Report { keys: load_rows(&effective)?, secret: None };
-            let text = text(&report.keys);
+            let report = KeysReport { keys: load_rows(&effective)?, secret: None };
+            let text = render_text(&report.keys);
             answer(&effective, &report, text)
         }
         KeysCommand::Rotate(rotate) => rotate_key(context, rotate),
         KeysCommand::Revoke(revoke) => {
             let effective = load_effective(context, &revoke.store)?;
             let ((), keys) = change_keys(&effective, async |book| book.revoke(&revoke.name).await)?;
-            let report = Report { keys, secret: None };
+            let report = KeysReport { keys, secret: None };
             answer(&effective, &report, format!("The key {} is revoked.\n", revoke.name))
         }
     }
@@ -98,22 +98,23 @@ fn add_key(context: &Context, add: &Add) -> Result<Answer, CommandError> {
     let new = NewKey {
         name: add.name.clone(),
         models: add.models.iter().map(|pattern| pattern.trim().to_owned()).collect(),
-        budget: typed::parse_budget(add)?,
-        rates: typed::parse_rates(add)?,
-        ends_at: add.until.as_deref().map(|until| typed::parse_expiry(until, unix_now())).transpose()?,
+        budget: parsing::parse_budget(add)?,
+        rates: parsing::parse_rates(add)?,
+        ends_at: add.until.as_deref().map(|until| parsing::parse_expiry(until, unix_now())).transpose()?,
     };
     let made = change_keys(&effective, async |book| book.add(new).await)?;
     show_secret(context, &effective, &add.name, made)
 }
 
-/// Returns the instructions for a new secret, for standard error. Standard output has only the secret, for scripts.
+/// Returns the instructions for a new secret, for standard error. Standard output contains only the secret,
+/// for scripts.
 fn usage_instructions(settings: &Settings, name: &str) -> String {
-    let url = OPENAI.base_url_for_origin(&settings.origin(settings.gateway.listener.listen));
+    let url = OPENAI.base_url_for_origin(&settings.listener_url(settings.gateway.listener.listen));
     let mut text = format!(
         "The key of `{name}`. It is shown only once, because only its hash is stored. A client sends it instead of its provider's key, to the \
          address in the configuration:\n\n  OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
     );
-    for upstream in settings.keyless() {
+    for upstream in settings.upstreams_without_key() {
         let name = &upstream.name;
         // Writing to a string cannot fail.
         let _ = write!(
@@ -127,7 +128,7 @@ fn usage_instructions(settings: &Settings, name: &str) -> String {
 
 fn rotate_key(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
     let effective = load_effective(context, &rotate.store)?;
-    let overlap = typed::parse_overlap(&rotate.overlap)?;
+    let overlap = parsing::parse_overlap(&rotate.overlap)?;
     let made = change_keys(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
     show_secret(context, &effective, &rotate.name, made)
 }
@@ -135,34 +136,34 @@ fn rotate_key(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError
 /// Shows a new secret.
 fn show_secret(
     context: &Context,
-    effective: &Effective,
+    effective: &EffectiveConfig,
     name: &str,
-    (secret, keys): (KeySecret, Vec<Row>),
+    (secret, keys): (KeySecret, Vec<KeyRow>),
 ) -> Result<Answer, CommandError> {
     context.terminal.progress(&usage_instructions(&effective.settings, name));
     let text = format!("{}\n", secret.reveal());
-    answer(effective, &Report { keys, secret: Some(secret.reveal().to_owned()) }, text)
+    answer(effective, &KeysReport { keys, secret: Some(secret.reveal().to_owned()) }, text)
 }
 
-fn load_effective(context: &Context, store: &StoreArgument) -> Result<Effective, CommandError> {
-    context.configuration(store.overrides())
+fn load_effective(context: &Context, store: &StoreArgument) -> Result<EffectiveConfig, CommandError> {
+    context.load_configuration(store.overrides())
 }
 
-fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer, CommandError> {
+fn answer(effective: &EffectiveConfig, report: &KeysReport, text: String) -> Result<Answer, CommandError> {
     Ok(Answer::yes(to_data(report)?, text).with_warnings(configuration_warnings(effective)))
 }
 
 /// Changes keys in the store. Also returns all keys.
 fn change_keys<T>(
-    effective: &Effective,
+    effective: &EffectiveConfig,
     change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
-) -> Result<(T, Vec<Row>), CommandError> {
+) -> Result<(T, Vec<KeyRow>), CommandError> {
     let failed = |error| CommandError::from_store(&error);
     let done = runtime::block_on(async {
         let mut book = KeyBook::open(&effective.settings.files.store).await.map_err(failed)?;
         let done = match change(&mut book).await {
             Ok(done) => {
-                book.all_keys().await.map(|keys| (done, Row::from_keys(keys))).map_err(KeyError::Store)
+                book.all_keys().await.map(|keys| (done, KeyRow::from_keys(keys))).map_err(KeyError::Store)
             }
             Err(error) => Err(error),
         };
@@ -192,7 +193,7 @@ fn change_keys<T>(
     })
 }
 
-fn load_rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
+fn load_rows(effective: &EffectiveConfig) -> Result<Vec<KeyRow>, CommandError> {
     let failed = |error| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
     let keys = if location.postgres().is_some() {
@@ -200,14 +201,14 @@ fn load_rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
     } else {
         Reader::open(location).and_then(|reader| reader.keys()).map_err(failed)?
     };
-    Ok(Row::from_keys(keys))
+    Ok(KeyRow::from_keys(keys))
 }
 
 fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-impl Row {
+impl KeyRow {
     fn from_keys(keys: Vec<Key>) -> Vec<Self> {
         let now = unix_now();
         keys.into_iter().map(|key| Self::new(key, now)).collect()
@@ -219,7 +220,7 @@ impl Row {
             KeyState::Expired => "ended",
             KeyState::Revoked => "revoked",
         };
-        let budget = key.budget.map(|budget| Budget {
+        let budget = key.budget.map(|budget| KeyBudgetReport {
             unit: budget.unit.name(),
             limit: budget.limit,
             per: budget.period.name(),
@@ -229,23 +230,25 @@ impl Row {
             state,
             models: key.models,
             budget,
-            rates: Rates::new(key.rates),
+            rates: KeyRatesReport::new(key.rates),
             ends_at: key.ends_at,
             created_at: key.created_at,
         }
     }
 }
 
-/// Lists keys for people.
-fn text(rows: &[Row]) -> String {
+/// Returns the keys as readable text.
+fn render_text(rows: &[KeyRow]) -> String {
     if rows.is_empty() {
         return "There are no keys. `endmark keys add NAME` creates one.\n".to_owned();
     }
     let mut text = String::new();
     for row in rows {
         let models = if row.models.is_empty() { "all models".to_owned() } else { row.models.join(", ") };
-        let budget =
-            row.budget.as_ref().map_or_else(|| "no budget of its own".to_owned(), Budget::show_secret);
+        let budget = row
+            .budget
+            .as_ref()
+            .map_or_else(|| "no budget of its own".to_owned(), KeyBudgetReport::show_secret);
         let end = row
             .ends_at
             .map_or_else(String::new, |at| format!("  until {}", Moment::from_unix_seconds(at).day()));
@@ -256,7 +259,7 @@ fn text(rows: &[Row]) -> String {
     text
 }
 
-impl Rates {
+impl KeyRatesReport {
     fn new(rates: RateLimits) -> Self {
         let RateLimits { requests_per_minute, tokens_per_minute, parallel } = rates;
         Self { requests_per_minute, tokens_per_minute, parallel }
@@ -275,7 +278,7 @@ impl Rates {
     }
 }
 
-impl Budget {
+impl KeyBudgetReport {
     fn show_secret(&self) -> String {
         let unit = Unit::from_name(self.unit);
         let amount = unit.format(self.limit);

@@ -11,7 +11,7 @@ use endmark_store::{
 use serde_json::Value;
 
 use crate::arguments::{Log, LogCommand, StatusChoice};
-use crate::context::{Context, configuration_warnings, this_gateway_alone};
+use crate::context::{Context, configuration_warnings, single_gateway_warning};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Painter;
 use crate::view::recoveries as recoveries_view;
@@ -19,13 +19,14 @@ use crate::view::table::Layout;
 
 /// Lists recoveries of all gateways, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.overrides())?;
+    let effective = context.load_configuration(arguments.overrides())?;
     let location = &effective.settings.files.store;
     let answer = match &arguments.command {
         Some(LogCommand::Show { id, .. }) => show_entry(location, id, context.terminal.output)?,
         None => {
-            let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
-            listed(location, &filter, arguments.limit, context.terminal.tables())?
+            let filter =
+                LogFilter { final_status: arguments.status.map(final_status), ..LogFilter::default() };
+            list_recoveries(location, &filter, arguments.limit, context.terminal.table_layout())?
         }
     };
     let mut warnings = configuration_warnings(&effective);
@@ -34,7 +35,7 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
 }
 
 /// Lists the recoveries of all gateways, or of this one if the shared database fails.
-fn listed(
+fn list_recoveries(
     location: &StoreLocation,
     filter: &LogFilter,
     limit: u32,
@@ -47,9 +48,10 @@ fn listed(
     let found = runtime::block_on(found)?.map_err(|error| CommandError::from_store(&error))?;
     let FleetRecords { records: rows, failure } = found;
     let data = to_data(&list_report(&rows, failure.is_some()))?;
-    let text = recoveries_view::text(&rows, layout) + &recoveries_view::reasons(&rows);
-    let alone = failure
-        .map(|error| this_gateway_alone(&format!("these are the recoveries of this gateway alone: {error}")));
+    let text = recoveries_view::render_text(&rows, layout) + &recoveries_view::describe_reasons(&rows);
+    let alone = failure.map(|error| {
+        single_gateway_warning(&format!("these are the recoveries of this gateway alone: {error}"))
+    });
     Ok(Answer::yes(data, text).with_warnings(alone))
 }
 
@@ -62,13 +64,14 @@ fn show_entry(location: &StoreLocation, id: &str, painter: Painter) -> Result<An
         let message = format!("no recovery or request `{id}` is recorded");
         return Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())));
     }
-    let cuts = found.recovery.as_ref().map(|recovery| show::text(recovery, painter)).unwrap_or_default();
-    let calls = calls::text(found.calls(), painter);
+    let cuts =
+        found.recovery.as_ref().map(|recovery| show::render_text(recovery, painter)).unwrap_or_default();
+    let calls = calls::render_text(found.calls(), painter);
     let between = if cuts.is_empty() || calls.is_empty() { "" } else { "\n" };
     Ok(Answer::yes(to_data(&request_report(&found))?, [cuts, calls].join(between)))
 }
 
-fn status(choice: StatusChoice) -> FinalStatus {
+fn final_status(choice: StatusChoice) -> FinalStatus {
     match choice {
         StatusChoice::Resolved => FinalStatus::Resolved,
         StatusChoice::Exhausted => FinalStatus::Exhausted,

@@ -11,7 +11,7 @@ use crate::view::answer::{Answer, to_data};
 /// A manual page.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ManReport<'a> {
     name: &'a str,
     page: &'a str,
 }
@@ -29,7 +29,7 @@ pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page).map_err(|error| CommandError::Bug(error.to_string()))?;
     let page = String::from_utf8(page).map_err(|error| CommandError::Bug(error.to_string()))?;
-    Ok(Answer::yes(to_data(&Report { name: &name, page: &page })?, page.as_str()))
+    Ok(Answer::yes(to_data(&ManReport { name: &name, page: &page })?, page.as_str()))
 }
 
 fn man_page(all: &Command, name: &str) -> Result<Command, CommandError> {

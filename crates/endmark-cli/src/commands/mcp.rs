@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::arguments::mcp::{Mcp, McpCommand, Wrap};
-use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, Warn, wrap};
-use endmark_failure::{CommandError, Exit};
+use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, WarningHandler, wrap};
+use endmark_failure::{CommandError, ExitStatus};
 
 use crate::context::Context;
 use crate::view::answer::Outcome;
@@ -17,9 +17,9 @@ pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, Command
         let message = "standard output carries the server's messages, so it cannot contain an envelope";
         return Err(CommandError::input("bad_usage", message, "Omit `--json`."));
     }
-    let settings = context.configuration(store.overrides())?.settings;
+    let settings = context.load_configuration(store.overrides())?.settings;
     let request = settings.cap_request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;
-    let warn: Warn = Arc::new(move |message| terminal.warn(message));
+    let warn: WarningHandler = Arc::new(move |message| terminal.warn(message));
     wrap(server, &settings, request, &warn)?;
-    Ok(Outcome::Streamed(Exit::Success))
+    Ok(Outcome::Streamed(ExitStatus::Success))
 }

@@ -9,10 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use endmark_config::Settings;
 use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits};
-use endmark_context::read::{Content, Excerpt, Part, Place, RangeError};
+use endmark_context::read::{Excerpt, Part, PartContent, PartLocation, RangeError};
 use endmark_envelope::Warning;
-use endmark_failure::{CommandError, Exit};
-use endmark_store::{CapRequest, Handle, LOCAL_USER, Reader, StoreError, note_read, read_failure};
+use endmark_failure::{CommandError, ExitStatus};
+use endmark_store::{CapRequest, Handle, LOCAL_USER, Reader, StoreError, read_error, record_read};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,10 +21,10 @@ use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Reads a part of a stored output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.load_configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let limits = limits(arguments, settings)?;
-    let handle = Handle::parse_known(&arguments.handle)?;
+    let limits = requested_limits(arguments, settings)?;
+    let handle = Handle::parse_or_unknown(&arguments.handle)?;
     let part = requested_part(&arguments.part)?;
     let read = Reader::read_output(&settings.files.store, &handle, |reader| {
         let output = match reader.output(&handle, LOCAL_USER) {
@@ -32,32 +32,33 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
             Err(StoreError::NoOutput { .. }) => reader.client_output(&handle),
             own => own,
         }?;
-        let whole = Whole { format: output.format.clone(), bytes: output.bytes, lines: output.lines };
+        let whole =
+            StoredOutputInfo { format: output.format.clone(), bytes: output.bytes, lines: output.lines };
         Ok((output.part(&part, &limits), whole))
     });
-    let (excerpt, whole) = read.map_err(|error| read_failure(&error))?;
+    let (excerpt, whole) = read.map_err(|error| read_error(&error))?;
     let excerpt = excerpt.map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
-    if let Err(error) = note_read(&settings.files.store, &handle) {
+    if let Err(error) = record_read(&settings.files.store, &handle) {
         let message = format!("cannot record that the output was read: {error}");
         warnings.push(Warning::notice("NOT_NOTED", message));
     }
-    if let Place::Page { page, pages, .. } = excerpt.place
+    if let PartLocation::Page { page, pages, .. } = excerpt.location
         && page < pages
     {
         context.terminal.progress(&format!("Page {page} of {pages}; the next one is `--page {}`.", page + 1));
     }
     match &excerpt.content {
-        Content::Bytes(bytes) if is_sent_as_it_is(context) && str::from_utf8(bytes).is_err() => {
+        PartContent::Bytes(bytes) if is_output_read_by_program(context) && str::from_utf8(bytes).is_err() => {
             io::stdout().lock().write_all(bytes).map_err(CommandError::Write)?;
-            Ok(Outcome::Streamed(Exit::Success))
+            Ok(Outcome::Streamed(ExitStatus::Success))
         }
-        _ => Ok(answer(&excerpt, &part, &whole, &handle)?.with_warnings(warnings).into()),
+        _ => Ok(build_answer(&excerpt, &part, &whole, &handle)?.with_warnings(warnings).into()),
     }
 }
 
 /// Whether a program reads standard output. It gets binary data unchanged.
-fn is_sent_as_it_is(context: &Context) -> bool {
+fn is_output_read_by_program(context: &Context) -> bool {
     !context.terminal.json && !io::stdout().is_terminal()
 }
 
@@ -83,46 +84,51 @@ fn requested_part(part: &arguments::Part) -> Result<Part, CommandError> {
     })
 }
 
-/// The complete output of which a part is read.
-struct Whole {
+/// Properties of the complete output.
+struct StoredOutputInfo {
     format: String,
     bytes: u64,
     lines: u64,
 }
 
 /// Returns the part as text, or as Base64 if it is not text, with its metadata.
-fn answer(excerpt: &Excerpt, part: &Part, output: &Whole, handle: &Handle) -> Result<Answer, CommandError> {
+fn build_answer(
+    excerpt: &Excerpt,
+    part: &Part,
+    output: &StoredOutputInfo,
+    handle: &Handle,
+) -> Result<Answer, CommandError> {
     let (text, bytes) = match &excerpt.content {
-        Content::Bytes(bytes) => (str::from_utf8(bytes).ok(), bytes.as_slice()),
-        Content::Capped(capped) => (Some(capped.text.as_str()), [].as_slice()),
+        PartContent::Bytes(bytes) => (str::from_utf8(bytes).ok(), bytes.as_slice()),
+        PartContent::Capped(capped) => (Some(capped.text.as_str()), [].as_slice()),
     };
     let (format, capped) = match &excerpt.content {
-        Content::Bytes(_) => (output.format.as_str(), None),
-        Content::Capped(capped) => (capped.format.name(), Some(capped)),
+        PartContent::Bytes(_) => (output.format.as_str(), None),
+        PartContent::Capped(capped) => (capped.format.name(), Some(capped)),
     };
-    let mut report = Report {
+    let mut report = ReadReport {
         handle: handle.as_str(),
         text,
         base64: text.is_none().then(|| STANDARD.encode(bytes)),
         format,
         of_bytes: output.bytes,
         of_lines: output.lines,
-        ..Report::default()
+        ..ReadReport::default()
     };
-    match &excerpt.place {
-        Place::Page { page, pages, bytes } => {
+    match &excerpt.location {
+        PartLocation::Page { page, pages, bytes } => {
             (report.page, report.pages) = (Some(*page), Some(*pages));
             report.bytes = Some([bytes.start, bytes.end]);
         }
-        Place::Bytes(bytes) => report.bytes = Some([bytes.start, bytes.end]),
-        Place::Lines(lines) => report.lines = Some(*lines),
-        Place::Value | Place::Matches(_) => {}
+        PartLocation::Bytes(bytes) => report.bytes = Some([bytes.start, bytes.end]),
+        PartLocation::Lines(lines) => report.lines = Some(*lines),
+        PartLocation::Value | PartLocation::Matches(_) => {}
     }
-    match (part, &excerpt.place) {
-        (Part::Grep(pattern), Place::Matches(0)) => {
+    match (part, &excerpt.location) {
+        (Part::Grep(pattern), PartLocation::Matches(0)) => {
             return Ok(Answer::no(Value::Null, "not_found", format!("no line matches `{pattern}`"), None));
         }
-        (Part::Grep(pattern), Place::Matches(matches)) => {
+        (Part::Grep(pattern), PartLocation::Matches(matches)) => {
             (report.pattern, report.matches) = (Some(pattern.as_str()), Some(*matches));
         }
         (Part::Pointer(pointer), _) => report.pointer = Some(pointer),
@@ -134,17 +140,17 @@ fn answer(excerpt: &Excerpt, part: &Part, output: &Whole, handle: &Handle) -> Re
     Ok(answer.with_warnings(capped.into_iter().flat_map(|capped| capped.warnings.iter().cloned())))
 }
 
-fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError> {
+fn requested_limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError> {
     let limit = arguments.most.limit()?;
     let CapRequest { limits, .. } = settings.cap_request(limit, None, u64::MAX)?;
     let max_items = limits.max_items.max(DEFAULT_MAX_ITEMS);
     Ok(Limits { max_items, handle: Some(arguments.handle.clone()), ..limits })
 }
 
-/// A part of an output, with published names.
+/// Answer data: the requested part of an output. The field names are public.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ReadReport<'a> {
     handle: &'a str,
     /// The part; null if it is not text.
     text: Option<&'a str>,

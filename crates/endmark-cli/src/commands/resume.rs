@@ -27,13 +27,13 @@ use crate::saved;
 use crate::view::answer::{Answer, to_data};
 use crate::view::seams::{SeamReport, dropped_warnings};
 
-/// The assumed question if none is given, because a conversation must begin with a user message.
+/// The question if none is given, because a conversation must begin with a user message.
 const UNKNOWN_QUESTION: &str = "Write the text.";
 
 /// Requests continuations until the text is whole or no attempt is left.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
-    let effective = context.configuration(Vec::new())?;
-    let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
+    let effective = context.load_configuration(Vec::new())?;
+    let text = Input::open(Some(&arguments.file), context.terminal)?.read_text()?;
     let (text, stop) = saved::text_to_continue(text.as_bytes())?.unwrap_or((text, Stop::Limit));
     if text.trim().is_empty() {
         return Err(CommandError::input(
@@ -42,8 +42,8 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
             "Name a file with the cut text.",
         ));
     }
-    let demanded = demanded_format(&text, format::from_arguments(&arguments.format)?)?;
-    let server = Server::new(context, arguments, &effective.settings)?;
+    let demanded = required_format(&text, format::from_arguments(&arguments.format)?)?;
+    let server = ModelServer::new(context, arguments, &effective.settings)?;
     let policy = ResumePolicy {
         max_attempts: effective.settings.gateway.resume.max_attempts,
         on_ambiguous: effective.settings.gateway.resume.on_ambiguous,
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         }
         reply.map(|reply| (reply, Join::Prompted))
     });
-    // A server that never answered is a failure of the server, not of the text.
+    // If the server never answered, report the failure of the server instead of an incomplete text.
     if let (ResumeOutcome::Exhausted(_), false, Some(message)) = (&outcome, answered, refused) {
         let hint = format!(
             "Check that {} serves `{}`, and whether it requires a key (`--api-key-env NAME`).",
@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
 /// Returns `None` for prose, which is whole when the model ends it.
 ///
 /// A text that no continuation can make valid is rejected here, before a model is called and paid for.
-fn demanded_format(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
+fn required_format(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
     let detection = detect(text.as_bytes(), &format);
     let format = match format {
         Format::Auto => detection.detected.unwrap_or(Format::Text),
@@ -94,10 +94,10 @@ fn demanded_format(text: &str, format: Format) -> Result<Option<Format>, Command
     Ok(Some(format).filter(Format::can_be_required))
 }
 
-/// The result, as data of the answer.
+/// Answer data: the outcome and the received text.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ResumeReport<'a> {
     /// `whole`, or `exhausted`.
     outcome: &'static str,
     /// The whole text, or everything that was received.
@@ -120,7 +120,7 @@ pub(crate) struct Report<'a> {
 fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
     match outcome {
         ResumeOutcome::Whole { text, seams, attempts, .. } => {
-            let data = to_data(&Report {
+            let data = to_data(&ResumeReport {
                 outcome: "whole",
                 text: &text,
                 attempts,
@@ -137,7 +137,7 @@ fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
 }
 
 fn exhausted_answer(exhausted: &ResumeExhausted) -> Result<Answer, CommandError> {
-    let data = to_data(&Report {
+    let data = to_data(&ResumeReport {
         outcome: "exhausted",
         text: &exhausted.merged_raw,
         attempts: exhausted.attempts,
@@ -153,7 +153,7 @@ fn exhausted_answer(exhausted: &ResumeExhausted) -> Result<Answer, CommandError>
 }
 
 /// The server that receives the requests.
-struct Server {
+struct ModelServer {
     client: Client,
     url: String,
     authorization: Option<http::HeaderValue>,
@@ -163,7 +163,7 @@ struct Server {
     timeout: Duration,
 }
 
-impl Server {
+impl ModelServer {
     fn new(context: &Context, arguments: &Resume, settings: &Settings) -> Result<Self, CommandError> {
         let base_url = parse_base_url(&arguments.base_url).map_err(|expected| CommandError::Input {
             code: "invalid_url",

@@ -14,18 +14,18 @@ use serde_json::Value;
 
 use crate::arguments::runs as arguments;
 use crate::arguments::runs::RunsCommand;
-use crate::context::{Context, configuration_warnings, this_gateway_alone};
+use crate::context::{Context, configuration_warnings, single_gateway_warning};
 use crate::supervision::{resume_runs, runs_folder};
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::runs::{self, Report, runs_data};
+use crate::view::runs::{self, RunsReport, runs_data};
 use crate::view::table::Layout;
 
-/// The most events of a run that are shown.
-const MAX_EVENTS: u32 = 10_000;
+/// Maximum number of events of a run that are shown.
+const MAX_SHOWN_EVENTS: u32 = 10_000;
 
 /// Lists runs, shows one, or watches them.
 pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
-    let effective = context.configuration(arguments.overrides())?;
+    let effective = context.load_configuration(arguments.overrides())?;
     if let Some(RunsCommand::Resume(resume)) = &arguments.command {
         return resume_runs(context, resume, &effective).map(Outcome::from);
     }
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
     }
     let failed = |error: StoreError| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
-    // A machine that only looks at a shared database needs no journal.
+    // A machine that only reads a shared database needs no journal.
     if location.postgres().is_none() || location.path().exists() {
         let reader = Reader::open(location).map_err(failed)?;
         if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             runtime::block_on(store.close())?;
         }
     }
-    let layout = context.terminal.tables();
+    let layout = context.terminal.table_layout();
     let answer = match &arguments.command {
         Some(RunsCommand::Watch { until_idle, .. }) => {
             let reader = Reader::open(location).map_err(failed)?;
@@ -53,24 +53,24 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             show_run(location, id, &runs_folder(&effective.settings), layout)?
         }
         Some(RunsCommand::Resume(_) | RunsCommand::Record(_)) | None => {
-            listed(location, arguments.limit, layout)?
+            list_runs(location, arguments.limit, layout)?
         }
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
 }
 
 /// Lists the runs of all machines, or of this one if the shared database fails.
-fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer, CommandError> {
+fn list_runs(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer, CommandError> {
     let found = runtime::block_on(Fleet::at(location).runs(None, limit))?;
     let FleetRuns { runs, failure } = found.map_err(|error| CommandError::from_store(&error))?;
     let runs: Vec<AgentRun> = runs.into_iter().map(AgentRun::from).collect();
     let text = if runs.is_empty() {
         "No run is recorded yet; `endmark run` starts one.\n".to_owned()
     } else {
-        runs::lines(&runs, layout).join("\n") + "\n"
+        runs::table_lines(&runs, layout).join("\n") + "\n"
     };
     let alone = failure
-        .map(|error| this_gateway_alone(&format!("only the runs of this machine are listed: {error}")));
+        .map(|error| single_gateway_warning(&format!("only the runs of this machine are listed: {error}")));
     Ok(Answer::yes(runs_data(runs)?, text).with_warnings(alone))
 }
 
@@ -78,7 +78,7 @@ fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer
 fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     let is_lost = |run: endmark_store::StoredRun| {
         let is_supervised = run.is_supervised;
-        !is_supervised && !AgentRun::from(run).is_over()
+        !is_supervised && !AgentRun::from(run).has_ended()
     };
     Ok(reader.runs(limit)?.into_iter().any(is_lost))
 }
@@ -89,7 +89,7 @@ fn show_run(
     outputs: &Path,
     layout: Layout,
 ) -> Result<Answer, CommandError> {
-    let found = runtime::block_on(Fleet::at(location).run(id, MAX_EVENTS))?;
+    let found = runtime::block_on(Fleet::at(location).run(id, MAX_SHOWN_EVENTS))?;
     let Some((run, events)) = found.map_err(|error| CommandError::from_store(&error))? else {
         let hint = "`endmark runs` lists them.".to_owned();
         let message = format!("there is no run `{id}`, or several begin with this id");
@@ -100,12 +100,12 @@ fn show_run(
     let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
     let output_folder = output_folder.map(|folder| folder.display().to_string());
     let text = describe_run(&run, &events, output_folder.as_deref(), layout);
-    Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events), output_folder })?, text))
+    Ok(Answer::yes(to_data(&RunsReport { runs: vec![run], events: Some(events), output_folder })?, text))
 }
 
-/// Describes one run for people.
+/// Returns one run as readable text.
 fn describe_run(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layout: Layout) -> String {
-    let mut text = runs::lines(std::slice::from_ref(run), layout).join("\n");
+    let mut text = runs::table_lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
     let mut fact = |name: &str, value: String| {
         // Writing to a string cannot fail.
@@ -161,13 +161,13 @@ fn describe_run(run: &AgentRun, events: &[RunEventReport], output: Option<&str>,
         let _ = writeln!(
             text,
             "  {}",
-            watch::line(event, layout.painter).replacen(&format!(" {}", run.id), "", 1)
+            watch::format_event(event, layout.painter).replacen(&format!(" {}", run.id), "", 1)
         );
     }
     text
 }
 
-/// Formats dollars with nine decimal places for people.
+/// Converts a dollar amount with nine decimal places to a readable one.
 fn format_dollars(usd: &str) -> String {
     usd.replace('.', "").parse().map_or_else(|_| usd.to_owned(), dollars_for_people)
 }

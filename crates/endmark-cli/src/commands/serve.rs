@@ -1,31 +1,31 @@
 //! `endmark serve`: the gateway (PC-9).
 
-mod files;
-mod holder;
-pub(super) mod introduction;
-mod rehearsal;
+mod fault_injection;
+mod file_limit;
+mod port_owner;
 mod reload;
 mod signals;
+pub(super) mod startup_message;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use endmark_config::{Effective, Override, Settings};
+use endmark_config::{EffectiveConfig, Override, Settings};
 use endmark_context::count::drop_unused_vocabularies;
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, ExitStatus};
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
-use endmark_store::{Leftover, Store, runtime};
+use endmark_store::{Store, UncommittedRecords, runtime};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 #[cfg(not(feature = "otel"))]
 use tracing_subscriber::layer::Identity;
 
-use self::introduction::introduce;
 use self::reload::reload;
 use self::signals::{SignalAction, Signals};
+use self::startup_message::print_startup_message;
 use crate::arguments::{LogFormat, Serve};
 use crate::console;
 use crate::context::{Context, configuration_warnings};
@@ -41,16 +41,16 @@ use crate::view::terminal::Terminal;
 /// How often outdated records are deleted.
 const DELETION_INTERVAL: Duration = Duration::from_hours(1);
 
-/// How often calls are summed. Reports read calls since the last sum one by one.
+/// How often the calls in the store are summed. Reports read newer calls individually.
 const SUM_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often unused vocabularies are dropped. Each one is dropped at most twice this long after its last use.
+/// How often unused vocabularies are freed. Each one is freed within twice this interval after its last use.
 const VOCABULARY_DROP_INTERVAL: Duration = Duration::from_mins(5);
 
-/// The result of serving, as data of the answer.
+/// Answer data of `serve`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct ServeReport {
     /// The listening address and port.
     listen: String,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Report {
 /// Serves until a signal asks it to stop.
 pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
     let _traces = log(context, arguments)?;
-    let faults = rehearsal::parse_faults(arguments)?;
+    let faults = fault_injection::parse_faults(arguments)?;
     let effective = load_configuration(context, arguments)?;
     for warning in &effective.warnings {
         context.terminal.warn(warning);
@@ -66,10 +66,10 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     let settings = &effective.settings;
     let mut gateway_settings = console::with_console(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
-    logging::hide(gateway_settings.scrubber());
+    logging::hide_secrets(gateway_settings.scrubber());
     let store = Store::open(&settings.files.store).map_err(|error| CommandError::from_store(&error))?;
     if let Some(warning) =
-        files::raise_limit(settings.gateway.limits.connections, settings.gateway.limits.requests)
+        file_limit::raise_limit(settings.gateway.limits.connections, settings.gateway.limits.requests)
     {
         context.terminal.warn(&warning);
     }
@@ -82,24 +82,24 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         // Watch signals before the gateway reports its start: a signal right after that must still drain it.
         let server = Server::new(gateway);
         let end = Arc::new(OnceLock::new());
-        let signals = Signals::watch(signals::Serving {
+        let signals = Signals::watch(signals::ShutdownActions {
             drain: Box::new({
                 let server = Arc::clone(&server);
-                move || server.gateway().drain()
+                move || server.gateway().drain_time()
             }),
             give_up: timeout_handler(context.terminal, &server, address),
             end: Arc::clone(&end),
         })?;
         server.gateway().count_lost_lines(standard_error::lost_writes);
-        standard_error::never_wait()
+        standard_error::make_nonblocking()
             .map_err(|error| CommandError::Bug(format!("no thread for the log: {error}")))?;
-        introduce(context, settings, address);
-        rehearsal::warn(context, &faults);
+        print_startup_message(context, settings, address);
+        fault_injection::warn(context, &faults);
         let keep_days = Arc::new(AtomicU32::new(settings.gateway.store_policy.keep_days));
-        let forgetting = tokio::spawn(forget_periodically(store.clone(), Arc::clone(&keep_days)));
+        let forgetting = tokio::spawn(delete_periodically(store.clone(), Arc::clone(&keep_days)));
         let summing = tokio::spawn(sum_periodically(store.clone()));
-        let dropping = tokio::spawn(drop_vocabularies());
-        let serving = Serving {
+        let dropping = tokio::spawn(drop_vocabularies_periodically());
+        let serving = RunningGateway {
             context,
             arguments,
             server,
@@ -113,37 +113,38 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         dropping.abort();
         // Commits recorded data before the process ends.
         let leftover = store.close().await;
-        // In text mode the warnings were shown at the start. With `--json` the envelope is written only now.
+        // In text mode the warnings were shown at the start. With `--json` the envelope is written only at
+        // the end.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
-        let data = to_data(&Report { listen: address.to_string() })?;
+        let data = to_data(&ServeReport { listen: address.to_string() })?;
         if leftover.rows_lost > 0 || leftover.cuts_lost > 0 {
-            if let Stopped::Aborted(message) = &stopped {
+            if let StopOutcome::Aborted(message) = &stopped {
                 context.terminal.warn(message);
             }
-            let _ = end.set(Exit::Store);
+            let _ = end.set(ExitStatus::Store);
             return Err(lost_records_error(&store, leftover));
         }
         match stopped {
-            Stopped::Interrupted => {
-                let _ = end.set(Exit::Interrupted);
+            StopOutcome::Interrupted => {
+                let _ = end.set(ExitStatus::Interrupted);
                 Err(CommandError::Interrupted)
             }
-            Stopped::Drained => {
-                let _ = end.set(Exit::Success);
+            StopOutcome::Drained => {
+                let _ = end.set(ExitStatus::Success);
                 Ok(Answer::yes(data, "").with_warnings(warnings))
             }
-            Stopped::Aborted(message) => {
-                let _ = end.set(Exit::No);
-                Ok(cut_off(data, message).with_warnings(warnings))
+            StopOutcome::Aborted(message) => {
+                let _ = end.set(ExitStatus::Negative);
+                Ok(cut_off_answer(data, message).with_warnings(warnings))
             }
         }
     });
-    // Does not wait for blocking work whose caller has ended.
+    // Do not wait for blocking work whose caller has ended.
     runtime.shutdown_background();
     served
 }
 
-fn cut_off(data: serde_json::Value, message: String) -> Answer {
+fn cut_off_answer(data: serde_json::Value, message: String) -> Answer {
     let hint = "Increase [limits] drain_seconds to give replies more time to end.".to_owned();
     Answer::no(data, "replies_cut_off", message, Some(hint))
 }
@@ -153,21 +154,21 @@ fn timeout_handler(
     terminal: Terminal,
     server: &Arc<Server>,
     address: SocketAddr,
-) -> Box<dyn FnOnce(SignalAction, Duration) -> Exit + Send> {
+) -> Box<dyn FnOnce(SignalAction, Duration) -> ExitStatus + Send> {
     let (server, began) = (Arc::clone(server), Instant::now());
     Box::new(move |signal, waited| {
-        let message = ServeError::NotDrained { left: server.busy(), waited }.to_string();
+        let message = ServeError::NotDrained { left: server.replies_in_progress(), waited }.to_string();
         let shown = match signal {
             SignalAction::Interrupt => {
                 terminal.warn(&message);
                 Err(CommandError::Interrupted)
             }
             SignalAction::Terminate | SignalAction::Reload => {
-                to_data(&Report { listen: address.to_string() })
-                    .and_then(|data| terminal.show(&cut_off(data, message), began.elapsed()))
+                to_data(&ServeReport { listen: address.to_string() })
+                    .and_then(|data| terminal.show(&cut_off_answer(data, message), began.elapsed()))
             }
         };
-        shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), began.elapsed()))
+        shown.unwrap_or_else(|error| terminal.show_error(&error, Vec::new(), began.elapsed()))
     })
 }
 
@@ -175,7 +176,7 @@ fn timeout_handler(
 #[cfg(feature = "otel")]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
     let traces = Traces::start(&context.environment)?;
-    logging::begin(
+    logging::start_logging(
         &context.global,
         &context.environment,
         context.terminal.errors.is_enabled(),
@@ -188,7 +189,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
 /// Starts logging.
 #[cfg(not(feature = "otel"))]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
-    logging::begin(
+    logging::start_logging(
         &context.global,
         &context.environment,
         context.terminal.errors.is_enabled(),
@@ -207,7 +208,7 @@ fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
     arguments.log.unwrap_or(default)
 }
 
-fn load_configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {
+fn load_configuration(context: &Context, arguments: &Serve) -> Result<EffectiveConfig, CommandError> {
     let listen = arguments.listen.clone().map(|value| Override {
         flag: "--listen".to_owned(),
         key: "listen".to_owned(),
@@ -223,9 +224,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
 
 fn listen_error(address: SocketAddr, error: &std::io::Error) -> CommandError {
     let holder = match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            holder::find(address).map(|holder| format!("; {holder} already listens there"))
-        }
+        std::io::ErrorKind::AddrInUse => port_owner::find_listening_process(address)
+            .map(|holder| format!("; {holder} already listens there")),
         _ => None,
     };
     let holder = holder.unwrap_or_default();
@@ -236,7 +236,7 @@ fn listen_error(address: SocketAddr, error: &std::io::Error) -> CommandError {
     )
 }
 
-fn lost_records_error(store: &Store, lost: Leftover) -> CommandError {
+fn lost_records_error(store: &Store, lost: UncommittedRecords) -> CommandError {
     let cause =
         store.condition().failure.map_or_else(|| "it was closed".to_owned(), |error| error.to_string());
     CommandError::Store {
@@ -258,7 +258,7 @@ fn build_error(error: &BuildError) -> CommandError {
 }
 
 /// Periodically deletes records older than `keep_days` days. 0 keeps them forever.
-async fn forget_periodically(store: Store, keep_days: Arc<AtomicU32>) {
+async fn delete_periodically(store: Store, keep_days: Arc<AtomicU32>) {
     let mut interval = tokio::time::interval(DELETION_INTERVAL);
     loop {
         interval.tick().await;
@@ -266,7 +266,7 @@ async fn forget_periodically(store: Store, keep_days: Arc<AtomicU32>) {
         if days == 0 {
             continue;
         }
-        match store.forget_after(days).await {
+        match store.delete_older_than(days).await {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, days, "deleted old records"),
             Err(error) => tracing::warn!(%error, "cannot delete old records"),
@@ -274,13 +274,13 @@ async fn forget_periodically(store: Store, keep_days: Arc<AtomicU32>) {
     }
 }
 
-/// Periodically sums calls.
+/// Periodically sums the calls in the store.
 async fn sum_periodically(store: Store) {
     let mut interval = tokio::time::interval(SUM_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        // The store reports its own errors. Calls without a sum are still counted one by one.
+        // The store reports its own errors. Reports count calls without a sum individually.
         if let Err(error) = store.sum_calls().await {
             tracing::debug!(%error, "cannot sum calls");
         }
@@ -288,7 +288,7 @@ async fn sum_periodically(store: Store) {
 }
 
 /// Frees the memory of unused vocabularies.
-async fn drop_vocabularies() {
+async fn drop_vocabularies_periodically() {
     let mut interval = tokio::time::interval(VOCABULARY_DROP_INTERVAL);
     loop {
         interval.tick().await;
@@ -297,7 +297,7 @@ async fn drop_vocabularies() {
 }
 
 /// How the gateway stopped.
-enum Stopped {
+enum StopOutcome {
     /// Every reply in progress was completed.
     Drained,
     /// Some replies were cut off; the message reports how many.
@@ -307,11 +307,11 @@ enum Stopped {
 }
 
 /// A running gateway.
-struct Serving<'a> {
+struct RunningGateway<'a> {
     context: &'a Context,
     arguments: &'a Serve,
     server: Arc<Server>,
-    /// The configuration at the start. Parts of it stay in effect until the next start.
+    /// The configuration at the start. Some of its settings stay in effect until a restart.
     initial_settings: Settings,
     /// How many days records are kept; 0 keeps them forever.
     keep_days: Arc<AtomicU32>,
@@ -319,9 +319,9 @@ struct Serving<'a> {
     has_own_upstreams: AtomicBool,
 }
 
-impl Serving<'_> {
+impl RunningGateway<'_> {
     /// Serves until the first signal to stop, then drains. A second signal ends the draining.
-    async fn run_until_stopped(&self, listener: TcpListener, mut signals: Signals) -> Stopped {
+    async fn run_until_stopped(&self, listener: TcpListener, mut signals: Signals) -> StopOutcome {
         let (stop, stopped) = watch::channel(None);
         let first = {
             let mut stopped = stopped.clone();
@@ -338,7 +338,7 @@ impl Serving<'_> {
             let _ = stop.send(Some(by));
             loop {
                 self.next_stop(&mut signals).await;
-                self.server.hurry();
+                self.server.stop_draining();
             }
         };
         let served = tokio::select! {
@@ -347,13 +347,13 @@ impl Serving<'_> {
         };
         let was_interrupted = *stopped.borrow() == Some(SignalAction::Interrupt);
         match served {
-            Ok(()) if was_interrupted => Stopped::Interrupted,
-            Ok(()) => Stopped::Drained,
+            Ok(()) if was_interrupted => StopOutcome::Interrupted,
+            Ok(()) => StopOutcome::Drained,
             Err(error) if was_interrupted => {
                 self.context.terminal.warn(&error.to_string());
-                Stopped::Interrupted
+                StopOutcome::Interrupted
             }
-            Err(error) => Stopped::Aborted(error.to_string()),
+            Err(error) => StopOutcome::Aborted(error.to_string()),
         }
     }
 

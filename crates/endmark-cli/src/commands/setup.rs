@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use endmark_agents::clients::{
-    self, Address, Change, Client, ClientChoice, ConfigurationFile, Document, KeptKey, Keys, Record,
-    Reversion, Revision, Setting, Syntax, UnfitFile, find_address, without_password,
+    self, ClientChoice, ClientProperties, ConfigDocument, ConfigKeys, ConfigurationFile, GatewayAddress,
+    KeptKey, KeyChange, RequiredSetting, ReversionResult, RevisionResult, Syntax, UneditableFile,
+    WriteRecord, find_address, without_password,
 };
 use endmark_config::Settings;
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, to_single_line};
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
@@ -19,10 +20,10 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// The result for a client, as data of the answer.
+/// Answer data: what was done for a client.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct SetupReport {
     client: &'static str,
     /// `shown`, `written`, `undone`, or `unchanged`.
     action: &'static str,
@@ -47,11 +48,11 @@ struct ChangeReport {
 }
 
 /// The inputs, known before any file is read or written.
-struct Task<'a> {
+struct SetupTask<'a> {
     arguments: &'a Setup,
-    client: Client,
-    address: Address,
-    settings: Vec<Setting>,
+    client: ClientProperties,
+    address: GatewayAddress,
+    settings: Vec<RequiredSetting>,
     path: Option<PathBuf>,
     painter: Painter,
     /// Whether every cut reply is already resumed, as far as the local configuration shows.
@@ -59,28 +60,28 @@ struct Task<'a> {
 }
 
 /// The note for agents if not every cut reply is resumed.
-const RESUME_ALL: &str = "If the client sends an output limit, plain texts end at that limit. To continue them, too, start Endmark with \
+const RESUME_ALL_NOTE: &str = "If the client sends an output limit, plain texts end at that limit. To continue them, too, start Endmark with \
       `endmark serve --set resume.mode=on`.";
 
 /// Shows, writes or undoes the settings of a client.
 pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, CommandError> {
     if arguments.undo {
         // Undo must work even if Endmark's own configuration has become invalid.
-        let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
+        let settings = context.load_configuration(Vec::new()).map(|effective| effective.settings);
         let address = find_address(
             arguments.url.as_deref(),
             arguments.upstream.as_deref(),
             &settings.unwrap_or_default(),
         )
-        .unwrap_or_else(|_| Address {
+        .unwrap_or_else(|_| GatewayAddress {
             root: format!("http://{}", Settings::default().gateway.listener.listen),
         });
-        return Task::new(context, arguments, address, true).undo();
+        return SetupTask::new(context, arguments, address, true).undo();
     }
-    let effective = context.configuration(Vec::new())?;
+    let effective = context.load_configuration(Vec::new())?;
     let address = find_address(arguments.url.as_deref(), arguments.upstream.as_deref(), &effective.settings)?;
-    let resumes_all = effective.settings.gateway.resume.mode == Mode::On;
-    let task = Task::new(context, arguments, address, resumes_all);
+    let resumes_all = effective.settings.gateway.resume.mode == ResumeMode::On;
+    let task = SetupTask::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
     // The local configuration does not apply to a gateway on another machine.
     let is_here = arguments.url.is_none() && arguments.upstream.is_none();
@@ -89,7 +90,7 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
 }
 
 /// Warns if the client needs a wire format for which no upstream is configured.
-fn unserved_warning(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
+fn unserved_warning(task: &SetupTask<'_>, settings: &Settings) -> Option<Warning> {
     let is_served = |format: &dyn WireFormat| {
         settings.upstreams.iter().any(|upstream| upstream.format == format.provider())
     };
@@ -105,24 +106,33 @@ fn unserved_warning(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     Some(Warning::notice("SETUP", message))
 }
 
-impl<'a> Task<'a> {
-    fn new(context: &Context, arguments: &'a Setup, address: Address, resumes_all: bool) -> Self {
+impl<'a> SetupTask<'a> {
+    fn new(context: &Context, arguments: &'a Setup, address: GatewayAddress, resumes_all: bool) -> Self {
         let choice = arguments.client;
-        let settings = clients::settings(choice, &address, arguments.model.as_deref());
-        let path = arguments.file.clone().or_else(|| clients::file(choice, &context.environment));
+        let settings = clients::required_settings(choice, &address, arguments.model.as_deref());
+        let path =
+            arguments.file.clone().or_else(|| clients::configuration_path(choice, &context.environment));
         let painter = context.terminal.output;
-        Self { arguments, client: Client::new(choice), address, settings, path, painter, resumes_all }
+        Self {
+            arguments,
+            client: ClientProperties::new(choice),
+            address,
+            settings,
+            path,
+            painter,
+            resumes_all,
+        }
     }
 
     /// Further notes for the user, one sentence each.
     fn notes(&self) -> impl Iterator<Item = &'static str> {
         let is_agent = !matches!(self.arguments.client, ClientChoice::Openai | ClientChoice::Anthropic);
-        let resume_all = (is_agent && !self.resumes_all).then_some(RESUME_ALL);
+        let resume_all = (is_agent && !self.resumes_all).then_some(RESUME_ALL_NOTE);
         self.client.notes.iter().copied().chain(resume_all)
     }
 
-    fn keys<'k>(&self, others: &'k [&'static [&'static str]]) -> Keys<'k> {
-        Keys { endmark_keys: clients::undo_keys(self.arguments.client), others }
+    fn keys<'k>(&self, others: &'k [&'static [&'static str]]) -> ConfigKeys<'k> {
+        ConfigKeys { endmark_keys: clients::undo_keys(self.arguments.client), other_client_keys: others }
     }
 
     fn syntax(&self) -> Syntax {
@@ -130,7 +140,8 @@ impl<'a> Task<'a> {
     }
 
     fn show(&self) -> Result<Answer, CommandError> {
-        let mut document = Document::parse(self.syntax(), "").map_err(|error| self.internal_error(&error))?;
+        let mut document =
+            ConfigDocument::parse(self.syntax(), "").map_err(|error| self.internal_error(&error))?;
         for setting in &self.settings {
             document.set(&setting.path(), &setting.value).map_err(|error| self.internal_error(&error))?;
         }
@@ -151,7 +162,7 @@ impl<'a> Task<'a> {
         for line in self.notes().map(|note| format!("# {note}")).chain([hint]) {
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Dim, &line));
         }
-        let report = Report { snippet: Some(snippet), ..self.report("shown", Vec::new()) };
+        let report = SetupReport { snippet: Some(snippet), ..self.report("shown", Vec::new()) };
         Ok(Answer::yes(to_data(&report)?, text))
     }
 
@@ -167,16 +178,16 @@ impl<'a> Task<'a> {
             self.keys(&others),
         );
         match revision.map_err(|error| self.unfit_error(&file, &error))? {
-            Revision::Same => {
+            RevisionResult::Unchanged => {
                 let text = format!("{} is already up to date; nothing was written.\n", file.path.display());
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
                 Ok(answer.with_warnings(self.overridden_warning(file.text.as_deref().unwrap_or_default())))
             }
-            Revision::New { record, changes } => {
+            RevisionResult::New { record, changes } => {
                 file.write(&record)?;
                 let mut text = format!("Written to {}:\n", file.path.display());
-                text.push_str(&self.lines(&changes));
-                let backup = record.original.is_some().then(|| file.backup().display().to_string());
+                text.push_str(&self.describe_changes(&changes));
+                let backup = record.original.is_some().then(|| file.backup_path().display().to_string());
                 if let Some(backup) = &backup {
                     let _ = writeln!(text, "The original file is saved as {backup}.");
                 }
@@ -186,7 +197,7 @@ impl<'a> Task<'a> {
                 }
                 let mut warnings = self.previous_location_warnings(&record);
                 warnings.extend(self.overridden_warning(&record.written));
-                let report = Report { backup, ..self.report("written", changes) };
+                let report = SetupReport { backup, ..self.report("written", changes) };
                 Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
             }
         }
@@ -194,8 +205,8 @@ impl<'a> Task<'a> {
 
     /// Warns if another setting in the client's file overrides the written one.
     fn overridden_warning(&self, text: &str) -> Option<Warning> {
-        let document = Document::parse(self.syntax(), text).ok()?;
-        let (key, value) = clients::overridden(self.arguments.client, &document)?;
+        let document = ConfigDocument::parse(self.syntax(), text).ok()?;
+        let (key, value) = clients::overriding_setting(self.arguments.client, &document)?;
         let (key, value) = (to_single_line(&key), to_single_line(&value));
         let message = format!(
             "`{key}` is `{value}`, which {} uses: its requests bypass Endmark until you set the key to `endmark` \
@@ -206,11 +217,11 @@ impl<'a> Task<'a> {
     }
 
     /// Warns if the client used another address before, which Endmark should now use as an upstream.
-    fn previous_location_warnings(&self, record: &Record) -> Vec<Warning> {
-        let parsed = |text: &str| Document::parse(self.syntax(), text).ok();
+    fn previous_location_warnings(&self, record: &WriteRecord) -> Vec<Warning> {
+        let parsed = |text: &str| ConfigDocument::parse(self.syntax(), text).ok();
         let original = record.original.as_deref().and_then(parsed);
         let Some((original, written)) = original.zip(parsed(&record.written)) else { return Vec::new() };
-        let went_to = |setting: &Setting| {
+        let went_to = |setting: &RequiredSetting| {
             let before = original.value(&setting.path()).filter(|before| before.starts_with("http"))?;
             (written.value(&setting.path()).as_ref() != Some(&before)).then_some(before)
         };
@@ -232,14 +243,14 @@ impl<'a> Task<'a> {
             clients::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
                 .map_err(|error| self.unfit_error(&file, &error))
         });
-        match reversion.transpose()?.unwrap_or(Reversion::Unchanged) {
-            Reversion::Unchanged => {
-                file.forget()?;
+        match reversion.transpose()?.unwrap_or(ReversionResult::Unchanged) {
+            ReversionResult::Unchanged => {
+                file.delete_record()?;
                 let text =
                     format!("{} has no settings of Endmark; it was not changed.\n", file.path.display());
                 Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
             }
-            Reversion::Shared { changes, left, .. } if changes.is_empty() && left.is_empty() => {
+            ReversionResult::Shared { changes, left, .. } if changes.is_empty() && left.is_empty() => {
                 let path = file.path.display();
                 let text = format!(
                     "{path} has no settings of Endmark for {}; it was not changed.\n",
@@ -247,34 +258,34 @@ impl<'a> Task<'a> {
                 );
                 Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
             }
-            Reversion::Shared { record, changes, left } => {
+            ReversionResult::Shared { record, changes, left } => {
                 file.write(&record)?;
                 let mut text = format!(
                     "{} has settings for other clients, too. Only those for {} were restored:\n",
                     file.path.display(),
                     self.client.title
                 );
-                text.push_str(&self.lines(&changes));
+                text.push_str(&self.describe_changes(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
                 Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
-            Reversion::Original { original, changes } => {
+            ReversionResult::Original { original, changes } => {
                 file.restore(original.as_deref())?;
                 let text = match original {
                     Some(_) => format!("{} is restored, byte for byte:\n", file.path.display()),
                     None => format!("{} is removed; it did not exist before:\n", file.path.display()),
                 };
-                let text = text + &self.lines(&changes);
+                let text = text + &self.describe_changes(&changes);
                 Ok(Answer::yes(to_data(&self.report("undone", changes))?, text))
             }
-            Reversion::OwnKeys { changes, left, .. } if changes.is_empty() => {
-                file.forget()?;
+            ReversionResult::OwnKeys { changes, left, .. } if changes.is_empty() => {
+                file.delete_record()?;
                 let path = file.path.display();
                 let text = format!("{path} has no unchanged settings of Endmark; it was not changed.\n");
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
                 Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
-            Reversion::OwnKeys { text: restored, changes, left } => {
+            ReversionResult::OwnKeys { text: restored, changes, left } => {
                 file.restore(Some(&restored))?;
                 let why = match record {
                     Some(_) => "was changed since then by another program or user",
@@ -282,7 +293,7 @@ impl<'a> Task<'a> {
                 };
                 let path = file.path.display();
                 let mut text = format!("{path} {why}. Only Endmark's keys were restored:\n");
-                text.push_str(&self.lines(&changes));
+                text.push_str(&self.describe_changes(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
                 Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
@@ -300,12 +311,13 @@ impl<'a> Task<'a> {
         ConfigurationFile::open_to_write(path)
     }
 
-    /// Returns the record next to the file. Fails if the record should contain the original file but does not.
+    /// Returns the record of earlier changes, which is stored next to the file. Fails if the record should
+    /// contain the original file but does not.
     fn record(
         &self,
         file: &ConfigurationFile,
         others: &[&'static [&'static str]],
-    ) -> Result<Option<Record>, CommandError> {
+    ) -> Result<Option<WriteRecord>, CommandError> {
         let Some(record) = file.record()? else { return Ok(None) };
         match record.has_lost_its_original(self.syntax(), self.keys(others)) {
             Ok(true) => Err(clients::missing_original(file)),
@@ -318,13 +330,13 @@ impl<'a> Task<'a> {
         self.arguments.client.name()
     }
 
-    fn report(&self, action: &'static str, changes: Vec<Change>) -> Report {
+    fn report(&self, action: &'static str, changes: Vec<KeyChange>) -> SetupReport {
         let changes = changes.into_iter().map(|change| ChangeReport {
             key: change.key,
             before: change.before.map(|value| without_password(&value)),
             after: change.after.map(|value| without_password(&value)),
         });
-        Report {
+        SetupReport {
             client: self.name(),
             action,
             url: self.address.root.clone(),
@@ -336,7 +348,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn lines(&self, changes: &[Change]) -> String {
+    fn describe_changes(&self, changes: &[KeyChange]) -> String {
         let shown = |value: &Option<String>| match value {
             Some(value) => to_single_line(&without_password(value)),
             None => "not set".to_owned(),
@@ -349,33 +361,33 @@ impl<'a> Task<'a> {
         text
     }
 
-    fn unfit_error(&self, file: &ConfigurationFile, error: &UnfitFile) -> CommandError {
+    fn unfit_error(&self, file: &ConfigurationFile, error: &UneditableFile) -> CommandError {
         let path = file.path.display();
         let name = self.name();
         let (message, hint) = match error {
-            UnfitFile::Unreadable(reason) => (
+            UneditableFile::Unreadable(reason) => (
                 format!("`{path}` is not valid {}: {reason}", self.syntax().name()),
                 format!("Repair it, or add the lines from `endmark setup {name}`. Nothing was written."),
             ),
-            UnfitFile::NoTable(key) => (
+            UneditableFile::NotATable(key) => (
                 format!("`{path}`: `{key}` is not a table, so Endmark's settings cannot be added to it"),
                 format!(
                     "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
-            UnfitFile::IsTable(key) => (
+            UneditableFile::IsTable(key) => (
                 format!("`{path}`: `{key}` is a table, whose content would be lost"),
                 format!(
                     "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
-            UnfitFile::NoList(key) => (
+            UneditableFile::NotAList(key) => (
                 format!("`{path}`: `{key}` is not a list, so Endmark's settings cannot be added to it"),
                 format!(
                     "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
-            UnfitFile::Unfaithful => (
+            UneditableFile::NotPreserved => (
                 format!("`{path}` cannot be changed without affecting its other content"),
                 format!("Add the lines from `endmark setup {name}`. Nothing was written."),
             ),
@@ -383,12 +395,12 @@ impl<'a> Task<'a> {
         CommandError::input("unfit_file", message, hint)
     }
 
-    fn internal_error(&self, error: &UnfitFile) -> CommandError {
+    fn internal_error(&self, error: &UneditableFile) -> CommandError {
         CommandError::Bug(format!("the settings for {} cannot be written: {error}", self.client.title))
     }
 }
 
-/// Warns about settings that were not undone, because another user has changed them.
+/// Warns about settings that were not undone, because they were changed after Endmark wrote them.
 fn kept_key_warnings(left: &[KeptKey]) -> Vec<Warning> {
     let message = |KeptKey { key, changed }: &KeptKey| {
         let changed = changed.iter().map(|name| format!("`{}`", to_single_line(name)));

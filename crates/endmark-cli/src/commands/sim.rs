@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES, SimReport, Simulation};
+use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, ROW_BYTES, SimReport, Simulation, SimulationPlan};
 use endmark_failure::CommandError;
 use serde::Serialize;
 
@@ -11,28 +11,28 @@ use crate::context::Context;
 use crate::progress::ProgressMessages;
 use crate::view::answer::{Answer, to_data};
 
-/// Events between two checks of the clock.
-const STEP: usize = 50_000;
+/// Number of events between two checks of the clock.
+const EVENTS_PER_CLOCK_CHECK: usize = 50_000;
 
 /// The answer of `sim`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct SimulationReport {
     /// The load on the database.
     database: DatabaseLoad,
     /// Calls that were made or refused.
-    calls: Calls,
+    calls: CallCounts,
     /// Calls that waited for a share of their budget.
-    waits: Waits,
+    waits: WaitTimes,
     /// How completely the budgets were used.
-    budgets: Budgets,
+    budgets: BudgetUse,
 }
 
 /// The load on the database.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DatabaseLoad {
-    /// Transactions per second.
+    /// Average number of transactions per second.
     transactions_per_second: u64,
     /// Transactions in the busiest second.
     peak_transactions_per_second: u64,
@@ -51,7 +51,7 @@ struct DatabaseLoad {
 /// Calls that were made or refused.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Calls {
+struct CallCounts {
     /// Calls that were made.
     made: u64,
     /// Calls that were refused because their budget was exhausted or reserved.
@@ -63,8 +63,8 @@ struct Calls {
 /// Calls that waited for a share of their budget.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Waits {
-    /// The number of calls.
+struct WaitTimes {
+    /// The number of calls that waited.
     calls: u64,
     /// The median in milliseconds.
     p50_ms: f64,
@@ -77,7 +77,7 @@ struct Waits {
 /// How completely the budgets were used.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Budgets {
+struct BudgetUse {
     /// Limit of each budget in tokens.
     limit: u64,
     /// Cost of all calls in tokens.
@@ -97,16 +97,16 @@ pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandE
     let plan = build_plan(arguments)?;
     let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid_argument(&error))?;
     let mut messages = ProgressMessages::new(context.terminal);
-    while simulation.advance(STEP) {
+    while simulation.advance(EVENTS_PER_CLOCK_CHECK) {
         messages.show(|| format!("{} % simulated", simulation.percent()));
     }
-    let report = Report::new(&simulation.report());
-    Ok(Answer::yes(to_data(&report)?, text(&plan, &report)))
+    let report = SimulationReport::new(&simulation.report());
+    Ok(Answer::yes(to_data(&report)?, render_text(&plan, &report)))
 }
 
 /// Returns the plan of the simulation.
-fn build_plan(arguments: &Sim) -> Result<Plan, CommandError> {
-    Ok(Plan {
+fn build_plan(arguments: &Sim) -> Result<SimulationPlan, CommandError> {
+    Ok(SimulationPlan {
         instances: arguments.instances,
         requests_per_second: arguments.requests,
         seconds: arguments.seconds,
@@ -141,7 +141,7 @@ fn invalid_argument(error: &impl ToString) -> CommandError {
     CommandError::input("bad_plan", error.to_string(), "`endmark sim --help` shows the values and examples.")
 }
 
-impl Report {
+impl SimulationReport {
     fn new(report: &SimReport) -> Self {
         Self {
             database: DatabaseLoad {
@@ -153,18 +153,18 @@ impl Report {
                 log_bytes_per_day: report.log_bytes_per_day,
                 most_rows_waiting: report.most_rows_waiting,
             },
-            calls: Calls {
+            calls: CallCounts {
                 made: report.calls,
                 refused_by_budget: report.refused_by_budget,
                 refused_without_database: report.refused_without_database,
             },
-            waits: Waits {
+            waits: WaitTimes {
                 calls: report.waited,
                 p50_ms: from_thousandths(report.wait_p50_us, 1),
                 p99_ms: from_thousandths(report.wait_p99_us, 1),
                 max_ms: from_thousandths(report.wait_max_us, 1),
             },
-            budgets: Budgets {
+            budgets: BudgetUse {
                 limit: report.limit,
                 spent: report.spent,
                 most_over: report.most_over,
@@ -176,15 +176,18 @@ impl Report {
     }
 }
 
-/// Returns a number of thousandths as parts of `whole`.
+/// Scales a number of thousandths to `whole`: 250 of 100 is 25.0.
 fn from_thousandths(number: u64, whole: u32) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "it is shown to people, and below 2^53")]
     let number = number as f64;
     number * f64::from(whole) / 1_000.0
 }
 
-/// Describes the result for people.
-fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> String {
+/// Returns the result as readable text.
+fn render_text(
+    plan: &SimulationPlan,
+    SimulationReport { database, calls, waits, budgets }: &SimulationReport,
+) -> String {
     let used = budgets.least_used_percent.map_or_else(
         || "no budget refused a call".to_owned(),
         |used| format!("at least {used:.1} % used when calls were refused"),
@@ -206,8 +209,8 @@ fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> Str
         database.peak_transactions_per_second,
         database.rows_per_transaction,
         database.rows_per_day,
-        size(database.table_bytes_per_day),
-        size(database.log_bytes_per_day),
+        format_bytes(database.table_bytes_per_day),
+        format_bytes(database.log_bytes_per_day),
         database.most_rows_waiting,
         calls.made,
         calls.refused_by_budget,
@@ -224,7 +227,7 @@ fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> Str
 }
 
 /// Formats a number of bytes with a decimal unit.
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
         1_000_000_000..1_000_000_000_000 => format!("{:.1} GB", from_thousandths(bytes / 1_000_000, 1)),

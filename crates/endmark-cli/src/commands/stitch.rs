@@ -17,9 +17,9 @@ use crate::input::Input;
 use crate::pieces;
 use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::seams::{LEFT_OUT, SeamReport, dropped_warnings};
+use crate::view::seams::{LEFT_OUT_CODE, SeamReport, dropped_warnings};
 
-/// Maximum number of parts that are joined at once, because each part rereads everything before it.
+/// Maximum number of parts that are joined at once, because all earlier parts are read again for each part.
 const MAX_PARTS: usize = 100;
 
 /// Joins the named pieces, or those of each line.
@@ -54,14 +54,14 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         let saved = if format == Format::Jsonl { None } else { saved::text_to_continue(&bytes)? };
         received.push(saved.map_or(bytes, |(text, _)| text.into_bytes()));
     }
-    let (texts, half_bytes) = pieces::as_texts(received).map_err(|error| {
+    let (texts, half_bytes) = pieces::decode_pieces(received).map_err(|error| {
         let message = format!("`{}` is not UTF-8: byte {}", files[error.piece].display(), error.at);
         CommandError::Input { code: "not_utf8", message, hint: None }
     })?;
     let halves = (half_bytes > 0).then(|| {
         let message =
             format!("{half_bytes} bytes are omitted: incomplete characters that no other part completes");
-        Warning::notice(LEFT_OUT, message)
+        Warning::notice(LEFT_OUT_CODE, message)
     });
     Ok(answer(&texts, &format, from)?.with_warnings(halves).into())
 }
@@ -76,7 +76,7 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
         (Stitch::Ambiguous, [initial, continuation]) => candidates(initial, continuation, format, from),
         _ => Vec::new(),
     };
-    let mut report = Report::new(stitched, None);
+    let mut report = StitchReport::new(stitched, None);
     report.candidates = choices.iter().map(CandidateReport::new).collect();
     let data = to_data(&report)?;
     let Some(error) = &stitched.error else {
@@ -134,7 +134,7 @@ fn seam_context(merged: &Merged) -> String {
 fn describe_open_context(stitched: &Stitched, format: &Format) -> String {
     let detection = detect(stitched.text.as_bytes(), format);
     match detection.verdict.truncation().and_then(|truncation| truncation.open.last()) {
-        Some(innermost) => format!(", inside `{}`", innermost.sign()),
+        Some(innermost) => format!(", inside `{}`", innermost.opener()),
         None => String::new(),
     }
 }
@@ -145,7 +145,7 @@ const FIELDS: [Field; 4] =
 
 /// One line of a batch.
 #[derive(Deserialize)]
-struct Request {
+struct BatchRequest {
     #[serde(default)]
     id: Value,
     format: Option<String>,
@@ -156,13 +156,13 @@ struct Request {
 
 fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<LineAnswer, LineError> {
     let readable = replace_lone_surrogates(line);
-    let request: Request = batch::request(&readable, &FIELDS)?;
+    let request: BatchRequest = batch::parse_request(&readable, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let is_halved = |chunk: &String| {
         chunk.starts_with(char::REPLACEMENT_CHARACTER) || chunk.ends_with(char::REPLACEMENT_CHARACTER)
     };
     if matches!(readable, Cow::Owned(_)) && request.chunks.iter().any(is_halved) {
-        // Two replaced halves could no longer be joined to the original character.
+        // Both halves of the character were already replaced, so it cannot be restored.
         return Err(failed(
             "a chunk begins or ends with half a character: split the text between characters".to_owned(),
         ));
@@ -181,15 +181,15 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
         return Err(failed(too_many_parts(request.chunks.len())));
     }
     let stitched = stitch(&request.chunks, &format, from);
-    let json = serde_json::to_string(&Report::new(&stitched, Some(&request.id)))
+    let json = serde_json::to_string(&StitchReport::new(&stitched, Some(&request.id)))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: stitched.outcome == Stitch::Whole })
 }
 
-/// The result of stitching, with published names. Offsets are UTF-8 bytes of `text`.
+/// Answer data: the joined text. The field names are public. Offsets are UTF-8 bytes of `text`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct StitchReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     outcome: &'static str,
@@ -221,7 +221,7 @@ impl<'a> CandidateReport<'a> {
     }
 }
 
-impl<'a> Report<'a> {
+impl<'a> StitchReport<'a> {
     fn new(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
         let error = stitched.error.as_ref();
         Self {

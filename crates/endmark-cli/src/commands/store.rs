@@ -15,28 +15,28 @@ use crate::view::answer::{Answer, to_data};
 /// The answer of `store copy`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct StoreCopyReport {
     /// Whether the target has everything that should be copied.
     is_whole: bool,
     /// The content of the source.
-    source: Sums,
+    source: StoreSums,
     /// The content of the target that comes from the source.
-    target: Sums,
+    target: StoreSums,
     /// Keys that already existed in the target and differ; the target keeps its own.
     differing_keys: Vec<String>,
     /// Records that are not copied; they stay in the source.
-    left_out: Vec<LeftOut>,
+    left_out: Vec<OmittedRecords>,
 }
 
 /// Counts and sums of a store.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Sums {
+struct StoreSums {
     /// Rows of calls.
     calls: u64,
-    /// Their prompt tokens, as reported.
+    /// Prompt tokens of all calls, as reported.
     prompt_tokens: u64,
-    /// Their output tokens, as reported.
+    /// Output tokens of all calls, as reported.
     output_tokens: u64,
     /// Budgets with spending; each window counts.
     budgets: u64,
@@ -51,8 +51,8 @@ struct Sums {
 /// Records that were not copied.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct LeftOut {
-    /// Their kind, such as `kept outputs`.
+struct OmittedRecords {
+    /// The kind of records, such as `kept outputs`.
     what: &'static str,
     /// The number of records.
     count: u64,
@@ -65,8 +65,8 @@ pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, Co
     let mut messages = ProgressMessages::new(context.terminal);
     let progress = |CopyProgress { rows, total }| messages.show(|| format!("{rows} of {total} calls"));
     let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| copy_error(&error))?;
-    let data = to_data(&Report::new(&copied))?;
-    let text = text(&copied);
+    let data = to_data(&StoreCopyReport::new(&copied))?;
+    let text = render_text(&copied);
     if copied.is_whole() {
         return Ok(Answer::yes(data, text));
     }
@@ -101,26 +101,26 @@ fn copy_error(error: &CopyError) -> CommandError {
     match error {
         CopyError::Store(error) => CommandError::from_store(error),
         CopyError::OtherContents { .. } => CommandError::input("store_not_empty", message, hint),
-        CopyError::Nothing { .. } => CommandError::input("nothing_to_copy", message, hint),
+        CopyError::EmptySource { .. } => CommandError::input("nothing_to_copy", message, hint),
         CopyError::SameKind => CommandError::input("bad_location", message, hint),
         _ => CommandError::input("store_in_use", message, hint),
     }
 }
 
-impl Report {
+impl StoreCopyReport {
     fn new(copied: &CopyResult) -> Self {
-        let left_out = copied.omitted.iter().map(|(what, count)| LeftOut { what, count: *count });
+        let left_out = copied.omitted.iter().map(|(what, count)| OmittedRecords { what, count: *count });
         Self {
             is_whole: copied.is_whole(),
-            source: Sums::new(&copied.source),
-            target: Sums::new(&copied.target),
+            source: StoreSums::new(&copied.source),
+            target: StoreSums::new(&copied.target),
             differing_keys: copied.differing_keys.clone(),
             left_out: left_out.collect(),
         }
     }
 }
 
-impl Sums {
+impl StoreSums {
     fn new(sums: &CopySums) -> Self {
         let CopySums { rows, prompt_tokens, output_tokens, budgets, spent_tokens, spent_nano_usd, keys } =
             *sums;
@@ -128,12 +128,12 @@ impl Sums {
     }
 }
 
-/// Describes the result for people.
-fn text(copied: &CopyResult) -> String {
+/// Returns the result as readable text.
+fn render_text(copied: &CopyResult) -> String {
     let mut text = format!(
         "source  {}\ntarget  {}{}\n",
-        sums(&copied.source),
-        sums(&copied.target),
+        describe_sums(&copied.source),
+        describe_sums(&copied.target),
         if copied.is_whole() { "" } else { "  DIFFERENT" }
     );
     // Writing to a string cannot fail.
@@ -150,7 +150,7 @@ fn text(copied: &CopyResult) -> String {
     text
 }
 
-fn sums(sums: &CopySums) -> String {
+fn describe_sums(sums: &CopySums) -> String {
     format!(
         "{} calls ({} + {} tokens), {} budgets ({} and {} spent), {} keys",
         sums.rows,

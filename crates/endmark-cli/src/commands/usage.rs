@@ -10,14 +10,14 @@ use endmark_failure::CommandError;
 use endmark_store::{Reader, StoreError, runtime, shared_sums};
 
 use crate::arguments::usage::Usage as Arguments;
-use crate::context::{Context, configuration_warnings, this_gateway_alone};
+use crate::context::{Context, configuration_warnings, single_gateway_warning};
 use crate::view::answer::{Answer, to_data};
 
 /// Sums the calls of the store, or of all gateways that share the database.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.load_configuration(arguments.store.overrides())?;
     let moment = |typed: &Option<String>, ever: &str| match typed {
-        Some(typed) => span::moment(typed).map_err(|error| bad_moment(&error)),
+        Some(typed) => span::moment(typed).map_err(|error| invalid_moment_error(&error)),
         None => Ok(ever.to_owned()),
     };
     let (since, until) = (moment(&arguments.since, ALL_TIME.0)?, moment(&arguments.until, ALL_TIME.1)?);
@@ -37,11 +37,12 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     };
     let report = if location.postgres().is_some() {
         match runtime::block_on(shared_sums(location, by.dimension(), &since, &until))? {
-            Ok(sums) => UsageReport::of_all(&sums.unwrap_or_default(), by, &models),
+            Ok(sums) => UsageReport::from_all_gateways(&sums.unwrap_or_default(), by, &models),
             Err(error) => {
-                warnings
-                    .push(this_gateway_alone(&format!("these are the calls of this gateway alone: {error}")));
-                // Without a journal, the database's error is the reason.
+                warnings.push(single_gateway_warning(&format!(
+                    "these are the calls of this gateway alone: {error}"
+                )));
+                // Without a journal, report the error of the database.
                 let report = of_file().map_err(|_| CommandError::from_store(&error))?;
                 UsageReport { this_gateway_alone: true, ..report }
             }
@@ -50,14 +51,14 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
         of_file().map_err(|error| CommandError::from_store(&error))?
     };
     let text = if arguments.csv {
-        csv::text(by, &report.rows)
+        csv::render_csv(by, &report.rows)
     } else {
-        text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.tables())
+        text::render_text(by, &report.rows, &report.total, models.as_of(), context.terminal.table_layout())
     };
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
 }
 
-fn bad_moment(error: &MomentError) -> CommandError {
+fn invalid_moment_error(error: &MomentError) -> CommandError {
     CommandError::input(
         "bad_moment",
         error.to_string(),

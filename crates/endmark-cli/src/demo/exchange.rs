@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// Far longer than any exchange here.
+/// Far longer than any exchange of the demonstration.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Larger than any reply here.
-const KEEP_BYTES: usize = 1 << 20;
+/// Larger than any reply of the demonstration.
+const MAX_REPLY_BYTES: usize = 1 << 20;
 
 /// What the client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Resul
     };
     Ok(ReceivedReply {
         text: choice.tool_calls.first().map_or(choice.text, |call| call.arguments.clone()),
-        finish_reason: choice.finish.map(|finish| finish.word).unwrap_or_default(),
+        finish_reason: choice.finish.map(|finish| finish.reason).unwrap_or_default(),
         request_id,
     })
 }
@@ -61,8 +61,8 @@ fn parse_whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
 
 /// Returns the choice that a stream builds, and the request's id from the `endmark` object at its end.
 fn parse_stream(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
-    let mut decoder = Decoder::new(KEEP_BYTES);
-    let mut stream = ChatStream::new(request, KEEP_BYTES);
+    let mut decoder = Decoder::new(MAX_REPLY_BYTES);
+    let mut stream = ChatStream::new(request, MAX_REPLY_BYTES);
     let mut request_id = None;
     decoder.push(body).map_err(|error| error.to_string())?;
     while let Some(frame) = decoder.next_frame() {

@@ -1,7 +1,7 @@
 //! A server with scripted models that speaks Chat Completions and stops at the token limit.
 //!
-//! It is small and does not cheat: it reads the same requests as any server, cuts at `max_tokens`, and recognises a
-//! continuation only by the messages of the request.
+//! It has no hidden knowledge: it reads the same requests as any server, cuts at `max_tokens`, and recognises
+//! a continuation only by the messages of the request.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,16 +31,16 @@ pub(crate) struct Model {
     pub(crate) reply_text: &'static str,
     /// The tool that it calls if the request offers tools.
     pub(crate) tool: Option<&'static str>,
-    pub(crate) manner: Manner,
+    pub(crate) manner: ContinuationStyle,
 }
 
 /// How a model reacts to a continuation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ContinuationStyle {
     /// Continues an unfinished assistant message, but repeats the message first, as llama.cpp does.
     Echoes,
     /// Rejects unfinished messages. If a user message asks for the rest, it replies with a remark and a code fence.
-    Chats,
+    AnswersInChat,
 }
 
 /// A running server, which stops when dropped.
@@ -60,7 +60,7 @@ impl ScriptedUpstream {
                     service_fn(
                         move |request| async move { Ok::<_, Infallible>(answer(models, request).await) },
                     );
-                // A broken connection is the client's problem.
+                // A broken connection affects only its client.
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
@@ -88,7 +88,7 @@ async fn answer(models: &'static [Model], request: Request<Incoming>) -> Respons
     let Some(model) = models.iter().find(|model| request["model"] == model.name) else {
         return refuse("the model does not exist");
     };
-    match Turn::new(model, &request) {
+    match ModelReply::new(model, &request) {
         Ok(turn) if request["stream"] == true => respond("text/event-stream", turn.stream(model)),
         Ok(turn) => respond("application/json", turn.reply(model).to_string().into_bytes()),
         Err(reason) => refuse(reason),
@@ -109,7 +109,7 @@ fn refuse(reason: &str) -> Response<Full<Bytes>> {
 }
 
 /// The reply of a model to one request.
-struct Turn {
+struct ModelReply {
     /// The tokens of the reply, up to the limit.
     tokens: Vec<String>,
     is_cut: bool,
@@ -119,7 +119,7 @@ struct Turn {
     wants_usage: bool,
 }
 
-impl Turn {
+impl ModelReply {
     fn new(model: &Model, request: &Value) -> Result<Self, &'static str> {
         let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let last = messages.last().ok_or("there is no message")?;
@@ -128,9 +128,11 @@ impl Turn {
         let (_, rest) = model.reply_text.split_at(count_known_bytes(model.reply_text, so_far));
         let is_prefill = last["role"] == "assistant";
         let (echo, reply_text) = match (model.manner, is_prefill, rest.len() < model.reply_text.len()) {
-            (Manner::Chats, true, _) => return Err("the last message must be the user's"),
-            (Manner::Echoes, true, true) => (so_far, rest.to_owned()),
-            (Manner::Chats, false, true) => ("", format!("Sure, here is the rest:\n\n```\n{rest}\n```")),
+            (ContinuationStyle::AnswersInChat, true, _) => return Err("the last message must be the user's"),
+            (ContinuationStyle::Echoes, true, true) => (so_far, rest.to_owned()),
+            (ContinuationStyle::AnswersInChat, false, true) => {
+                ("", format!("Sure, here is the rest:\n\n```\n{rest}\n```"))
+            }
             _ => ("", model.reply_text.to_owned()),
         };
         let limit = ["max_completion_tokens", "max_tokens"].iter().find_map(|name| request[name].as_u64());
@@ -168,7 +170,7 @@ impl Turn {
         let reply_words = self.tokens.concat();
         let message = match model.tool.filter(|_| self.is_tool_call) {
             Some(tool) => {
-                json!({"role": "assistant", "content": null, "tool_calls": [call(tool, &reply_words)]})
+                json!({"role": "assistant", "content": null, "tool_calls": [tool_call(tool, &reply_words)]})
             }
             None => json!({"role": "assistant", "content": reply_words}),
         };
@@ -216,11 +218,11 @@ impl Turn {
     }
 }
 
-fn call(tool: &str, arguments: &str) -> Value {
+fn tool_call(tool: &str, arguments: &str) -> Value {
     json!({"id": "call_demo", "type": "function", "function": {"name": tool, "arguments": arguments}})
 }
 
-/// Returns how many bytes of its text a model finds in `shown`, at any position.
+/// Returns the length of the longest beginning of `reply_text` that occurs in `shown`, in bytes.
 fn count_known_bytes(reply_text: &str, shown: &str) -> usize {
     let common = |start: usize| {
         let pairs = reply_text.chars().zip(shown[start..].chars());

@@ -1,20 +1,20 @@
 //! The scenes of the demonstration: the same request to the same server, directly and through Endmark.
 
 use endmark_gateway::{BaseUrl, Gateway, Upstream};
-use endmark_store::{LogRow, Recovery, Store, StoreLocation};
+use endmark_store::{Recovery, RecoveryRow, Store, StoreLocation};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::exchange::{self, ReceivedReply};
-use super::scripted_upstream::{Manner, Model, ScriptedUpstream};
+use super::scripted_upstream::{ContinuationStyle, Model, ScriptedUpstream};
 use crate::client::Client;
 
-/// The played scenes and the log afterwards.
+/// The scenes with their results, and the log at the end.
 pub(crate) struct PlayedStory {
     pub(crate) scenes: Vec<Scene>,
     /// The log, oldest first.
-    pub(crate) log: Vec<LogRow>,
+    pub(crate) log: Vec<RecoveryRow>,
 }
 
 /// One request and its result on both paths.
@@ -43,23 +43,28 @@ impl Scene {
     }
 }
 
-/// Adds the step to an error.
+/// Prefixes an error with the step that failed.
 fn at_step<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
     move |error| format!("{what}: {}", error.to_string())
 }
 
-const MOON: &str = "The moon has no air, so nothing scatters the light of the sun. That is why its sky is black \
+const MOON_TEXT: &str = "The moon has no air, so nothing scatters the light of the sun. That is why its sky is black \
 even at noon, and why a shadow there has an edge as sharp as a knife.";
-const TIDE: &str = "Twice a day the sea climbs the harbour wall and falls again. The moon pulls at the water on its \
+const TIDE_TEXT: &str = "Twice a day the sea climbs the harbour wall and falls again. The moon pulls at the water on its \
 side of the earth, and the water on the far side is left a little behind.";
-const TRIP: &str = r#"{"from": "Lisbon", "to": "Oslo", "nights": 4, "hotels": ["Grand Bakken", "Fjordgata 3"], "budget": {"currency": "EUR", "total": 1450}}"#;
-const EDIT: &str = r#"{"path": "src/harbour.rs", "find": "fn tide() -> f64 {", "replace": "/// Metres above chart datum.\npub fn tide(hour: f64) -> f64 {"}"#;
+const TRIP_JSON: &str = r#"{"from": "Lisbon", "to": "Oslo", "nights": 4, "hotels": ["Grand Bakken", "Fjordgata 3"], "budget": {"currency": "EUR", "total": 1450}}"#;
+const EDIT_ARGUMENTS: &str = r#"{"path": "src/harbour.rs", "find": "fn tide() -> f64 {", "replace": "/// Metres above chart datum.\npub fn tide(hour: f64) -> f64 {"}"#;
 
 static MODELS: [Model; 4] = [
-    Model { name: "essay", reply_text: MOON, tool: None, manner: Manner::Echoes },
-    Model { name: "stream", reply_text: TIDE, tool: None, manner: Manner::Echoes },
-    Model { name: "planner", reply_text: TRIP, tool: None, manner: Manner::Chats },
-    Model { name: "coder", reply_text: EDIT, tool: Some("edit_file"), manner: Manner::Chats },
+    Model { name: "essay", reply_text: MOON_TEXT, tool: None, manner: ContinuationStyle::Echoes },
+    Model { name: "stream", reply_text: TIDE_TEXT, tool: None, manner: ContinuationStyle::Echoes },
+    Model { name: "planner", reply_text: TRIP_JSON, tool: None, manner: ContinuationStyle::AnswersInChat },
+    Model {
+        name: "coder",
+        reply_text: EDIT_ARGUMENTS,
+        tool: Some("edit_file"),
+        manner: ContinuationStyle::AnswersInChat,
+    },
 ];
 
 /// Returns the requests; each has a limit that is too small on purpose.
@@ -70,7 +75,7 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
             "A text",
             "12 tokens; the server continues an unfinished message".to_owned(),
             json!({"model": "essay", "max_tokens": 12, "messages": message("Why is the sky of the moon black?")}),
-            MOON,
+            MOON_TEXT,
         ),
         (
             "A tool call",
@@ -79,20 +84,20 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
                 "function": {"name": "edit_file", "parameters": {"type": "object", "properties": {
                     "path": {"type": "string"}, "find": {"type": "string"}, "replace": {"type": "string"}},
                     "required": ["path", "find", "replace"]}}}]}),
-            EDIT,
+            EDIT_ARGUMENTS,
         ),
         (
             "JSON",
             "14 tokens; the server needs a question, and replies with a remark and a fence".to_owned(),
             json!({"model": "planner", "max_tokens": 14, "messages": message("Plan a trip."),
                 "response_format": {"type": "json_object"}}),
-            TRIP,
+            TRIP_JSON,
         ),
         (
             "A streamed text",
             "18 tokens, streamed".to_owned(),
             json!({"model": "stream", "max_tokens": 18, "stream": true, "messages": message("What is a tide?")}),
-            TIDE,
+            TIDE_TEXT,
         ),
     ]
 }
@@ -130,7 +135,7 @@ async fn play_scenes(
     upstream: &str,
     gateway: &str,
     store: &Store,
-) -> Result<(Vec<Scene>, Vec<LogRow>), String> {
+) -> Result<(Vec<Scene>, Vec<RecoveryRow>), String> {
     let client = Client::new(&Upstream::new("demo", upstream.parse().map_err(at_step("the address"))?))
         .map_err(at_step("the client"))?;
     let mut scenes = Vec::new();

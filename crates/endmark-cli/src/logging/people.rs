@@ -18,10 +18,10 @@ use crate::view::paint::{Paint, Painter};
 const ACCESS_TARGET: &str = "endmark::access";
 
 /// Width of the first word of a line, in columns.
-const WORD_COLUMNS: usize = 10;
+const FIRST_WORD_COLUMNS: usize = 10;
 
 /// Formats events as lines.
-pub(super) struct PeopleLines {
+pub(super) struct HumanReadableLines {
     painter: Painter,
     last: Mutex<LastLine>,
 }
@@ -37,25 +37,25 @@ struct LastLine {
 }
 
 impl LastLine {
-    /// Returns a line with the number of repetitions since the last line, or an empty text without repetitions.
+    /// Returns a line with the number of unreported repetitions, or an empty text without any.
     fn take_repetitions(&mut self, time: &str) -> String {
         let times = match std::mem::take(&mut self.unreported_repetitions) {
             0 => return String::new(),
             1 => "once".to_owned(),
             times => format!("{times} times"),
         };
-        format!("{time}  {:<WORD_COLUMNS$} repeated {times} since the line above\n", "")
+        format!("{time}  {:<FIRST_WORD_COLUMNS$} repeated {times} since the line above\n", "")
     }
 }
 
 /// The fields of an event.
 #[derive(Default)]
-struct Fields {
+struct EventFields {
     message: String,
     others: Vec<(&'static str, String)>,
 }
 
-impl Fields {
+impl EventFields {
     fn take(&mut self, name: &str) -> Option<String> {
         let at = self.others.iter().position(|(other, _)| *other == name)?;
         Some(self.others.remove(at).1)
@@ -69,7 +69,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, format!("{value:?}"));
     }
@@ -80,7 +80,7 @@ impl Visit for Fields {
 }
 
 /// A line before formatting.
-struct Line {
+struct LogLine {
     word: String,
     paint: Paint,
     text: String,
@@ -89,13 +89,14 @@ struct Line {
     is_request: bool,
 }
 
-impl PeopleLines {
+impl HumanReadableLines {
     pub(super) fn new(colors: bool) -> Self {
-        Self { painter: Painter::when(colors), last: Mutex::default() }
+        Self { painter: Painter::enabled_if(colors), last: Mutex::default() }
     }
 
-    /// Formats a line. Of a repetition it returns only the count, at the 1st, 10th, 100th, … one.
-    fn format_line(&self, line: &Line, time: &str) -> String {
+    /// Formats a line. A repeated line is only counted, and its 1st, 10th, 100th, … repetition reports the
+    /// count.
+    fn format_line(&self, line: &LogLine, time: &str) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let this = format!("{} {}", line.word, line.text);
         if last.line == this && !line.is_request {
@@ -109,7 +110,7 @@ impl PeopleLines {
         }
         let mut text = last.take_repetitions(time);
         *last = LastLine { line: this, ..LastLine::default() };
-        let word = self.painter.paint(line.paint, &format!("{:<WORD_COLUMNS$}", line.word));
+        let word = self.painter.paint(line.paint, &format!("{:<FIRST_WORD_COLUMNS$}", line.word));
         let request = line.request.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{time}  {word} {}{}", line.text, self.painter.paint(Paint::Dim, &request));
@@ -121,7 +122,7 @@ fn is_power_of_ten(number: u64) -> bool {
     number.checked_ilog10().is_some_and(|exponent| 10_u64.pow(exponent) == number)
 }
 
-impl<S, N> FormatEvent<S, N> for PeopleLines
+impl<S, N> FormatEvent<S, N> for HumanReadableLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -132,7 +133,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
         let line = if metadata.target() == ACCESS_TARGET {
@@ -155,7 +156,7 @@ fn local_time() -> String {
 /// Returns the line of a finished request.
 ///
 /// Returns `None` if the gateway itself answered with an error, because the log already has a line with the reason.
-fn request_line(mut fields: Fields) -> Option<Line> {
+fn request_line(mut fields: EventFields) -> Option<LogLine> {
     let outcome = fields.take("outcome").unwrap_or_default();
     let status = fields.take("status");
     let paint = match outcome.as_str() {
@@ -173,11 +174,11 @@ fn request_line(mut fields: Fields) -> Option<Line> {
     let (seconds, hundredths) = (took / 1_000_000, took % 1_000_000 / 10_000);
     let (model, upstream) = (to_single_line(&model), to_single_line(&upstream));
     let text = format!("{model} at {upstream}, {status}{calls} {plural}, {seconds}.{hundredths:02} s");
-    Some(Line { word: outcome, paint, text, request: fields.take("request"), is_request: true })
+    Some(LogLine { word: outcome, paint, text, request: fields.take("request"), is_request: true })
 }
 
 /// Returns the line of any other event. At debug levels it names the target.
-fn event_line(level: Level, target: &str, mut fields: Fields) -> Line {
+fn event_line(level: Level, target: &str, mut fields: EventFields) -> LogLine {
     let request = fields.take("request");
     let (word, paint) = match level {
         Level::ERROR => ("error", Paint::Bad),
@@ -188,13 +189,13 @@ fn event_line(level: Level, target: &str, mut fields: Fields) -> Line {
     };
     let (word, paint, text) = match fields.take("refusal") {
         Some(refusal) => ("error", Paint::Bad, to_single_line(&refusal)),
-        None if level > Level::INFO => (word, paint, format!("{target}: {}", with_fields(&fields))),
-        None => (word, paint, with_fields(&fields)),
+        None if level > Level::INFO => (word, paint, format!("{target}: {}", describe_fields(&fields))),
+        None => (word, paint, describe_fields(&fields)),
     };
-    Line { word: word.to_owned(), paint, text, request, is_request: false }
+    LogLine { word: word.to_owned(), paint, text, request, is_request: false }
 }
 
-fn with_fields(fields: &Fields) -> String {
+fn describe_fields(fields: &EventFields) -> String {
     let mut text = to_single_line(&fields.message);
     for (at, (name, value)) in fields.others.iter().enumerate() {
         let sign = if at == 0 { ":" } else { "," };
@@ -208,8 +209,8 @@ fn with_fields(fields: &Fields) -> String {
 mod tests {
     use super::*;
 
-    fn line(word: &str, text: &str, is_of_request: bool) -> Line {
-        Line {
+    fn line(word: &str, text: &str, is_of_request: bool) -> LogLine {
+        LogLine {
             word: word.to_owned(),
             paint: Paint::Bad,
             text: text.to_owned(),
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_repeated_line_is_counted_and_not_written() {
-        let lines = PeopleLines::new(false);
+        let lines = HumanReadableLines::new(false);
         let mut written = String::new();
         for _ in 0..150 {
             written += &lines.format_line(&line("error", "the upstream is down", false), "T");
@@ -237,10 +238,10 @@ mod tests {
 
     #[test]
     fn requests_are_never_collapsed_as_repetitions() {
-        let lines = PeopleLines::new(false);
+        let lines = HumanReadableLines::new(false);
         let cut = || lines.format_line(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
         assert_eq!(cut(), cut());
-        let fields = |others: &[(&'static str, &str)]| Fields {
+        let fields = |others: &[(&'static str, &str)]| EventFields {
             message: String::new(),
             others: others.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         };

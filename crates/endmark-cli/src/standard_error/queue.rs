@@ -13,11 +13,11 @@ const MAX_WRITE_BYTES: usize = 64 * 1024;
 /// An entry of the queue.
 enum Entry {
     Lines(Vec<u8>),
-    /// Dropped when everything before it is written.
+    /// A marker that is dropped when all earlier entries are written.
     Mark(Sender<()>),
 }
 
-/// A bounded queue before a writer that may block.
+/// A bounded queue in front of a writer that may block.
 pub(super) struct Queue {
     sender: Sender<Entry>,
     room: usize,
@@ -109,13 +109,13 @@ mod tests {
 
     const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// A writer that performs one write per received token.
-    struct Slow {
+    /// A writer that waits for a token before each write.
+    struct SlowWriter {
         tokens: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Write for Slow {
+    impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.tokens.recv().unwrap();
             self.written.lock().unwrap().extend_from_slice(bytes);
@@ -127,21 +127,21 @@ mod tests {
         }
     }
 
-    type Told = Arc<Mutex<Vec<u64>>>;
+    type LostReports = Arc<Mutex<Vec<u64>>>;
 
-    fn slow(room: usize) -> (Queue, SyncSender<()>, Arc<Mutex<Vec<u8>>>, Told) {
+    fn start_slow_queue(room: usize) -> (Queue, SyncSender<()>, Arc<Mutex<Vec<u8>>>, LostReports) {
         let (sender, tokens) = mpsc::sync_channel(100);
         let written = Arc::default();
-        let reported = Told::default();
+        let reported = LostReports::default();
         let heard = Arc::clone(&reported);
-        let output = Slow { tokens, written: Arc::clone(&written) };
+        let output = SlowWriter { tokens, written: Arc::clone(&written) };
         let queue = Queue::start(output, room, move |lost| heard.lock().unwrap().push(lost)).unwrap();
         (queue, sender, written, reported)
     }
 
     #[test]
     fn writers_never_wait_and_lost_lines_are_reported_once() {
-        let (queue, tokens, written, reported) = slow(10);
+        let (queue, tokens, written, reported) = start_slow_queue(10);
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             queue.push(line.as_bytes().to_vec());
         }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn shutdown_does_not_wait_for_a_stalled_reader() {
-        let (queue, _tokens, written, _) = slow(10);
+        let (queue, _tokens, written, _) = start_slow_queue(10);
         queue.push(b"one\n".to_vec());
         queue.flush(Duration::from_millis(10));
         assert!(written.lock().unwrap().is_empty());

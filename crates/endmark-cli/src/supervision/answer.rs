@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::io;
 
 use endmark_envelope::ErrorBody;
-use endmark_failure::{CommandError, Exit, not_started, to_single_line};
+use endmark_failure::{CommandError, ExitStatus, start_error, to_single_line};
 use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
 
-use super::many::{FinishedRun, FinishedRuns};
+use super::concurrent_runs::{FinishedRun, FinishedRuns};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 use crate::view::runs as table;
@@ -19,7 +19,7 @@ use crate::view::table::Layout;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub(crate) enum Report {
+pub(crate) enum SupervisionReport {
     /// The answer for a command line.
     One(Box<RunAnswer>),
     /// The answer for a file of runs.
@@ -45,19 +45,19 @@ pub(crate) struct RunAnswer {
 }
 
 /// Returns the exit code of a finished run.
-fn exit_code(over: &FinishedRun) -> Exit {
+fn exit_code(over: &FinishedRun) -> ExitStatus {
     over.outcome.signal.and_then(signal_exit).unwrap_or(match over.outcome.run.state.as_str() {
-        "succeeded" => Exit::Success,
-        "released" => Exit::No,
-        _ => Exit::Upstream,
+        "succeeded" => ExitStatus::Success,
+        "released" => ExitStatus::Negative,
+        _ => ExitStatus::Upstream,
     })
 }
 
-fn signal_exit(signal: i32) -> Option<Exit> {
+fn signal_exit(signal: i32) -> Option<ExitStatus> {
     match signal {
-        1 => Some(Exit::HungUp),
-        2 => Some(Exit::Interrupted),
-        15 => Some(Exit::Terminated),
+        1 => Some(ExitStatus::HungUp),
+        2 => Some(ExitStatus::Interrupted),
+        15 => Some(ExitStatus::Terminated),
         _ => None,
     }
 }
@@ -78,16 +78,16 @@ pub(super) fn answer_one(painter: Painter, over: FinishedRun) -> Result<Answer, 
         attempt => format!("{attempt} attempts"),
     };
     let artifact = to_single_line(&run.artifact);
-    // Writing to a string cannot fail.
     let mut text = format!("`{artifact}` {} after {attempts}\n", painter.paint(paint, verdict));
     add_findings(&mut text, &over);
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
     if let (Some(folder), None) = (&over.transcripts, &over.outcome.start_error) {
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "Output of the agent: {}", to_single_line(&folder.display().to_string()));
     }
     let _ = writeln!(text, "Details: endmark runs show {}", run.id);
     let (message, hint) = match &over.outcome.start_error {
-        Some(error) => cannot_start(run, error),
+        Some(error) => start_failure(run, error),
         None if reason == Reason::GatewayBypassed.name() => (
             format!("the agent bypassed the run's gateway and was stopped: {}", run.evidence.join("; ")),
             "Check the agent's settings for another address, provider or login, or run it without `--through`."
@@ -98,17 +98,17 @@ pub(super) fn answer_one(painter: Painter, over: FinishedRun) -> Result<Answer, 
             "The lines above list what is missing, and the folder with the agent's output.".to_owned(),
         ),
     };
-    let answer = Answer::yes(to_data(&Report::One(Box::new(RunAnswer::new(over))))?, text);
-    if exit == Exit::Success {
+    let answer = Answer::yes(to_data(&SupervisionReport::One(Box::new(RunAnswer::new(over))))?, text);
+    if exit == ExitStatus::Success {
         return Ok(answer);
     }
     Ok(answer.with_error(ErrorBody::new(reason.to_lowercase(), exit.code(), message).with_hint(hint)))
 }
 
 /// Returns why the agent of a run was not started, and what to do about it.
-fn cannot_start(run: &AgentRun, error: &io::Error) -> (String, String) {
+fn start_failure(run: &AgentRun, error: &io::Error) -> (String, String) {
     let program = run.command.first().map_or("", String::as_str);
-    let body = not_started(&to_single_line(program), error);
+    let body = start_error(&to_single_line(program), error);
     (body.message, body.hint.unwrap_or_default())
 }
 
@@ -132,11 +132,11 @@ fn describe_reason(reason: &str) -> &str {
 /// Builds the answer for several runs: a table, their findings, and the worst exit code.
 pub(super) fn answer_all(layout: Layout, all: FinishedRuns) -> Result<Answer, CommandError> {
     let runs: Vec<AgentRun> = all.finished.iter().map(|over| over.outcome.run.clone()).collect();
-    let mut text = table::lines(&runs, layout).join("\n") + "\n";
+    let mut text = table::table_lines(&runs, layout).join("\n") + "\n";
     for over in &all.finished {
         add_findings(&mut text, over);
         if let Some(error) = &over.outcome.start_error {
-            let (message, hint) = cannot_start(&over.outcome.run, error);
+            let (message, hint) = start_failure(&over.outcome.run, error);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {message}. {hint}");
         }
@@ -148,13 +148,13 @@ pub(super) fn answer_all(layout: Layout, all: FinishedRuns) -> Result<Answer, Co
     }
     // A signal may arrive between two runs, so it may not have ended any finished run.
     let exits = all.finished.iter().map(exit_code).chain(all.signal.and_then(signal_exit));
-    let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Success);
+    let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(ExitStatus::Success);
     let count = all.finished.len() + not_started.len();
     let finished = all.finished.iter().filter(|over| over.outcome.run.state == "succeeded").count();
     let _ = writeln!(text, "{finished} of {count} runs succeeded");
     let runs = all.finished.into_iter().map(RunAnswer::new).collect();
-    let answer = Answer::yes(to_data(&Report::All { runs, not_started })?, text);
-    if exit == Exit::Success {
+    let answer = Answer::yes(to_data(&SupervisionReport::All { runs, not_started })?, text);
+    if exit == ExitStatus::Success {
         return Ok(answer);
     }
     let message = format!("{} of {count} runs did not succeed", count - finished);

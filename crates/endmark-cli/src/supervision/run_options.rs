@@ -9,26 +9,26 @@ use std::time::Duration;
 use endmark_context::Models;
 use endmark_failure::CommandError;
 use endmark_guard::{Agent, RunLimits};
-use endmark_runs::{Task, missing_stream, run_id};
+use endmark_runs::{Task, missing_stream_options, run_id};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::span;
+use super::limits;
 use crate::arguments::run::{self as arguments, AgentChoice};
 use crate::context::Context;
 use crate::input::Input;
 
-/// How long an agent may take to exit after its last event. opencode is known to hang there.
+/// How long an agent may take to exit after its last event. opencode sometimes hangs there.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
-/// The most output of an agent that is stored per attempt, in bytes.
-const TRANSCRIPT_BYTES: u64 = 64 << 20;
+/// Maximum size of an agent's stored output per attempt, in bytes.
+const MAX_TRANSCRIPT_BYTES: u64 = 64 << 20;
 
 /// The options of a run. Missing ones come from the defaults or the command line.
 // Fields: one for each option.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RunOptions {
-    /// A name for people.
+    /// A readable name for messages.
     pub(super) name: Option<String>,
     pub(super) template: Option<PathBuf>,
     pub(super) artifact: Option<PathBuf>,
@@ -65,7 +65,7 @@ fn as_words<S: Serializer>(words: &Option<Vec<OsString>>, serializer: S) -> Resu
 }
 
 /// The data that all runs of one command share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedContext<'a> {
     pub(super) context: &'a Context,
     pub(super) models: Arc<Models>,
     /// Maps a run id to the folder for the agent's output.
@@ -124,7 +124,7 @@ impl RunOptions {
     }
 
     /// Checks all options and returns a task that can be started.
-    pub(super) fn check(self, shared: &Shared<'_>) -> Result<Task, CommandError> {
+    pub(super) fn check(self, shared: &SharedContext<'_>) -> Result<Task, CommandError> {
         let context = shared.context;
         let template = self.template.as_deref().ok_or_else(|| missing_option("template", "--template"))?;
         let artifact = self.artifact.as_deref().ok_or_else(|| missing_option("artifact", "--artifact"))?;
@@ -137,19 +137,20 @@ impl RunOptions {
         let attempts = attempts.ok_or_else(|| {
             CommandError::input("usage", "max_attempts is not in 1..=1000", "Write a number from 1 to 1000.")
         })?;
-        let span =
-            |option, value: &Option<String>| span::seconds(option, value.as_deref().unwrap_or_default());
+        let span = |option, value: &Option<String>| {
+            limits::parse_seconds(option, value.as_deref().unwrap_or_default())
+        };
         let limits = RunLimits {
             attempts,
             seconds: span("--max-time", &self.max_time)?,
-            nanodollars: self.max_usd.map(span::nanodollars).transpose()?,
+            nanodollars: self.max_usd.map(limits::parse_nanodollars).transpose()?,
         };
         let attempt_time = span("--attempt-time", &self.attempt_time)?;
         let silence = span("--silence", &self.silence)?;
         let grace = span("--grace", &self.grace)?;
         let folder = std::env::current_dir().map_err(|error| super::system_error(&error))?;
         let folder = self.folder.as_ref().map_or(folder.clone(), |inner| folder.join(inner));
-        check_places(&folder, artifact)?;
+        check_artifact_location(&folder, artifact)?;
         let id = run_id().map_err(|error| super::system_error(&error))?;
         let transcripts = self.output_folder.clone().unwrap_or_else(|| (shared.transcripts)(&id));
         let absolute_task = self.absolute(&folder, &transcripts, prompt.clone());
@@ -157,7 +158,7 @@ impl RunOptions {
             id,
             name: self.name,
             // If the options cannot be serialised, the run cannot be resumed later, but it can start.
-            prompt_text: absolute_task.and_then(|absolute_task| serde_json::to_string(&absolute_task).ok()),
+            options_json: absolute_task.and_then(|absolute_task| serde_json::to_string(&absolute_task).ok()),
             resumed: None,
             agent,
             command,
@@ -171,12 +172,12 @@ impl RunOptions {
             limits,
             limit_tokens: self.limit_tokens,
             models: Arc::clone(&shared.models),
-            silence: Duration::from_secs(silence.get()),
-            attempt_time: Duration::from_secs(attempt_time.get()),
+            max_silence: Duration::from_secs(silence.get()),
+            max_attempt_time: Duration::from_secs(attempt_time.get()),
             exit_grace: EXIT_GRACE,
             grace: Duration::from_secs(grace.get()),
             transcripts: Some(transcripts),
-            transcript_bytes: TRANSCRIPT_BYTES,
+            max_transcript_bytes: MAX_TRANSCRIPT_BYTES,
         };
         Ok(task)
     }
@@ -222,7 +223,7 @@ fn missing_option(what: &str, option: &str) -> CommandError {
 /// Checks the folder and the artifact.
 ///
 /// If the artifact could not be created, the agent would retry until no attempt is left.
-fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
+fn check_artifact_location(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     let refuse = |what: String, hint: &str| Err(CommandError::input("usage", what, hint));
     if !folder.is_dir() {
         return refuse(format!("`{}` is not a folder", folder.display()), "Name an existing folder.");
@@ -242,9 +243,9 @@ fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
 
 /// Returns the named agent, or the agent of a known program. Its command must print readable events.
 fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, CommandError> {
-    let known = command.first().map_or(Agent::Plain, Task::known_agent);
+    let known = command.first().map_or(Agent::Plain, Task::agent_of_program);
     let agent = named.map_or(known, Agent::from);
-    match missing_stream(agent, command) {
+    match missing_stream_options(agent, command) {
         None => Ok(agent),
         Some(words) => Err(CommandError::input(
             "usage",

@@ -28,7 +28,7 @@ pub(super) struct RunReporter {
 
 /// One line of the event file.
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     #[serde(flatten)]
     event: &'a RunEventReport,
     /// Milliseconds since 1970, UTC.
@@ -91,7 +91,7 @@ impl RunReporter {
         self.terminal.progress(&format!("{}{run_label} {what}{reason}: {message}", event.run));
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
-        let line = Line { event, at_ms, agent_run: run };
+        let line = EventLine { event, at_ms, agent_run: run };
         if let Some(webhook) = &self.webhook
             && let Ok(line) = serde_json::to_value(&line)
         {

@@ -29,7 +29,7 @@ use super::requested_endpoint;
 use crate::client::Client;
 
 /// Additional certificate authorities for the collector, in addition to the system's.
-const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+const CERTIFICATE_VARIABLE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// Longer than a collector needs. The exporter's own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`) ends earlier.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
@@ -55,7 +55,7 @@ impl Traces {
         };
         let address: BaseUrl = endpoint.parse().map_err(|error| unusable(format!("{error}")))?;
         let mut trusted = Settings::default();
-        trusted.files.ca_file = environment.get(CERTIFICATE).map(PathBuf::from);
+        trusted.files.ca_file = environment.get(CERTIFICATE_VARIABLE).map(PathBuf::from);
         let collector = client_upstream_at(&trusted, address, environment)?;
         let client = Client::new(&collector).map_err(|error| unusable(error.to_string()))?;
         let runtime = Builder::new_multi_thread()
@@ -64,7 +64,7 @@ impl Traces {
             .enable_all()
             .build()
             .map_err(|error| unusable(error.to_string()))?;
-        let sender = Sender { client: Arc::new(client), runtime: runtime.handle().clone() };
+        let sender = BlockingHttpClient { client: Arc::new(client), runtime: runtime.handle().clone() };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(sender)
@@ -108,21 +108,21 @@ impl Drop for Traces {
 }
 
 /// An HTTP client for the exporter, whose thread has no runtime.
-struct Sender {
+struct BlockingHttpClient {
     client: Arc<Client>,
     runtime: tokio::runtime::Handle,
 }
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for BlockingHttpClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Sender")
     }
 }
 
-type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
-impl HttpClient for Sender {
-    fn send_bytes<'life, 'async_trait>(&'life self, request: Request<Bytes>) -> Sending<'async_trait>
+impl HttpClient for BlockingHttpClient {
+    fn send_bytes<'life, 'async_trait>(&'life self, request: Request<Bytes>) -> ResponseFuture<'async_trait>
     where
         'life: 'async_trait,
         Self: 'async_trait,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use endmark_envelope::{
     DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldPath, FieldRules, Warning,
 };
-use endmark_exec::{PageRequest, capped_page};
-use endmark_failure::{CommandError, Exit};
+use endmark_exec::{PageRequest, paginate_and_cap};
+use endmark_failure::{CommandError, ExitStatus};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     /// An answer that must still be shown, in the requested form.
     Answer(Box<Answer>),
     /// The answers are already on standard output.
-    Streamed(Exit),
+    Streamed(ExitStatus),
 }
 
 impl From<Answer> for Outcome {
@@ -36,7 +36,7 @@ impl From<Answer> for Outcome {
 pub(crate) struct Answer {
     /// The `data` of the envelope (EN-1).
     pub(crate) data: Value,
-    /// The text on standard output for people. A newline at its end is preserved.
+    /// The text for standard output if `--json` is not set. A newline at its end is preserved.
     pub(crate) text: String,
     /// The reason if the answer is negative.
     pub(crate) refusal: Option<Refusal>,
@@ -68,7 +68,7 @@ pub(crate) struct Refusal {
 }
 
 impl Answer {
-    /// A positive answer. Its data comes from Endmark itself, so no upstream can have cut it.
+    /// Returns a positive answer. Its data comes from Endmark itself, so no upstream can have cut it.
     pub(crate) fn yes(data: Value, text: impl Into<String>) -> Self {
         Self {
             data,
@@ -81,20 +81,20 @@ impl Answer {
         }
     }
 
-    /// A negative answer whose text states the reason itself.
+    /// Returns a negative answer whose text already states the reason.
     pub(crate) fn no_in_text(
         data: Value,
         text: impl Into<String>,
         code: &str,
         message: impl Into<String>,
     ) -> Self {
-        let error = ErrorBody::new(code, Exit::No.code(), message);
+        let error = ErrorBody::new(code, ExitStatus::Negative.code(), message);
         Self { refusal: Some(Refusal { error, is_in_text: true }), ..Self::yes(data, text) }
     }
 
-    /// A negative answer whose reason goes to standard error; standard output stays empty.
+    /// Returns a negative answer whose reason goes to standard error. Standard output stays empty.
     pub(crate) fn no(data: Value, code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
-        let error = ErrorBody { hint, ..ErrorBody::new(code, Exit::No.code(), message) };
+        let error = ErrorBody { hint, ..ErrorBody::new(code, ExitStatus::Negative.code(), message) };
         Self::yes(data, String::new()).with_error(error)
     }
 
@@ -106,7 +106,7 @@ impl Answer {
         self
     }
 
-    /// Adds this error, which also goes to standard error.
+    /// Adds this error as the reason, which is also written to standard error.
     pub(crate) fn with_error(self, error: ErrorBody) -> Self {
         Self { refusal: Some(Refusal { error, is_in_text: false }), ..self }
     }
@@ -123,8 +123,10 @@ impl Answer {
     }
 
     /// Returns the exit code for this answer.
-    pub(crate) fn exit(&self) -> Exit {
-        self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::from_code(refusal.error.exit_code))
+    pub(crate) fn exit(&self) -> ExitStatus {
+        self.refusal
+            .as_ref()
+            .map_or(ExitStatus::Success, |refusal| ExitStatus::from_code(refusal.error.exit_code))
     }
 
     /// Builds the envelope, checked for cuts and capped in size (EN-3, EN-5).
@@ -150,7 +152,7 @@ impl Answer {
             cursor: pages.cursor.as_deref(),
             max_response_bytes: self.max_response_bytes,
         };
-        capped_page(document, &paging).or_else(|error| {
+        paginate_and_cap(document, &paging).or_else(|error| {
             let refusal = Envelope::refusal(&Value::Null, error.into()).with_duration(duration);
             refusal.document().map_err(|error| bug(&error))
         })

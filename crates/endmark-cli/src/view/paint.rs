@@ -34,7 +34,7 @@ impl Painter {
     #[cfg(test)]
     pub(crate) const OFF: Self = Self { is_on: false };
 
-    /// Chooses by the flag, the environment, and whether the output is a terminal.
+    /// Decides by the option, the environment, and whether the output is a terminal.
     pub(crate) fn new(choice: ColorChoice, is_terminal: bool, environment: &Environment) -> Self {
         let is_wanted =
             is_terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
@@ -47,8 +47,8 @@ impl Painter {
         }
     }
 
-    /// Colours text if `is_on`.
-    pub(crate) const fn when(is_on: bool) -> Self {
+    /// Returns a painter that colours text only if `is_on` is true.
+    pub(crate) const fn enabled_if(is_on: bool) -> Self {
         Self { is_on }
     }
 

@@ -1,7 +1,7 @@
 //! Recoveries as a table, the newest first.
 
 use endmark_console::reports::NotAsked;
-use endmark_store::{FinalStatus, LogRow};
+use endmark_store::{FinalStatus, RecoveryRow};
 
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
@@ -17,14 +17,14 @@ const COLUMNS: [Column<'static>; 8] = [
     Column::text("REQUEST"),
 ];
 
-/// The same, with the machine of a row of another gateway, and without its number.
+/// The columns if rows of other gateways are listed: with the machine of each row.
 const FLEET_COLUMNS: [Column<'static>; 9] = {
     let [id, time, outcome, cut, model, calls, tokens, request] = COLUMNS;
     [id, time, outcome, cut, model, calls, tokens, Column::text("MACHINE"), request]
 };
 
 /// Returns the table of rows with headings, or one sentence if there are no rows.
-pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
+pub(crate) fn render_text(rows: &[RecoveryRow], layout: Layout) -> String {
     if rows.is_empty() {
         return "No reply was cut yet.\n".to_owned();
     }
@@ -39,7 +39,7 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 /// Returns the notes below the table: which replies were not continued, why, and how to change that.
 ///
 /// Each reason appears once.
-pub(crate) fn reasons(rows: &[LogRow]) -> String {
+pub(crate) fn describe_reasons(rows: &[RecoveryRow]) -> String {
     let mut explained: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {
         let Some(reason) = NotAsked::from_row(row) else { continue };
@@ -60,7 +60,7 @@ pub(crate) fn reasons(rows: &[LogRow]) -> String {
     explained.iter().map(line).collect()
 }
 
-fn fleet_cells(row: &LogRow) -> [Cell; 9] {
+fn fleet_cells(row: &RecoveryRow) -> [Cell; 9] {
     let [id, time, outcome, cut, model, calls, tokens, request] = cells(row);
     let (id, machine) = match &row.other_gateway {
         Some(other) => ("-".into(), other.machine.as_str()),
@@ -69,7 +69,7 @@ fn fleet_cells(row: &LogRow) -> [Cell; 9] {
     [id, time, outcome, cut, model, calls, tokens, machine.into(), request]
 }
 
-fn cells(row: &LogRow) -> [Cell; 8] {
+fn cells(row: &RecoveryRow) -> [Cell; 8] {
     let paint = match row.final_status {
         FinalStatus::Resolved => Paint::Good,
         FinalStatus::Exhausted => Paint::Bad,

@@ -11,7 +11,7 @@ use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
 /// Width of the bar in characters.
-const BAR: u64 = 10;
+const BAR_CHARS: u64 = 10;
 
 const COLUMNS: [Column<'static>; 7] = [
     Column::fixed("run"),
@@ -26,7 +26,7 @@ const COLUMNS: [Column<'static>; 7] = [
 /// The answer of `runs`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct RunsReport {
     /// The runs, the newest first.
     pub(crate) runs: Vec<AgentRun>,
     /// The events of the run; only with `runs show`.
@@ -39,11 +39,11 @@ pub(crate) struct Report {
 
 /// Returns runs as the data of an answer.
 pub(crate) fn runs_data(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
-    to_data(&Report { runs, events: None, output_folder: None })
+    to_data(&RunsReport { runs, events: None, output_folder: None })
 }
 
 /// Returns the headings and one line per run, with its machine if several share a database.
-pub(crate) fn lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
+pub(crate) fn table_lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
     if runs.iter().all(|run| run.machine.is_none()) {
         return layout.lines(COLUMNS, runs.iter().map(cells));
     }
@@ -70,7 +70,7 @@ fn cells(run: &AgentRun) -> [Cell; 7] {
         run.id.as_str().into(),
         Cell::painted(run.state.as_str(), paint),
         format!("{}/{}", run.attempt, run.max_attempts).into(),
-        format!("{}{risk}", bar(run)).into(),
+        format!("{}{risk}", context_bar(run)).into(),
         run.token_usage.total.to_string().into(),
         format!("{}{called}", run.artifact).into(),
         match run.last_known_at() {
@@ -81,13 +81,13 @@ fn cells(run: &AgentRun) -> [Cell; 7] {
 }
 
 /// Shows the largest call relative to the model's limit, as a bar and a percentage.
-fn bar(run: &AgentRun) -> String {
+fn context_bar(run: &AgentRun) -> String {
     let (Some(largest), Some(limit)) = (run.largest_call_tokens, run.limit_tokens.filter(|limit| *limit > 0))
     else {
         return "unknown".to_owned();
     };
     let percent = largest.saturating_mul(100) / limit;
-    let full = (largest.saturating_mul(BAR) / limit).min(BAR);
+    let full = (largest.saturating_mul(BAR_CHARS) / limit).min(BAR_CHARS);
     let sign = |count: u64, sign: &str| sign.repeat(usize::try_from(count).unwrap_or_default());
-    format!("[{}{}] {percent:>3}%", sign(full, "#"), sign(BAR - full, "."))
+    format!("[{}{}] {percent:>3}%", sign(full, "#"), sign(BAR_CHARS - full, "."))
 }

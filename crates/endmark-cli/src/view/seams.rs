@@ -5,7 +5,7 @@ use endmark_recovery::Seam;
 use serde::Serialize;
 
 /// Warning code for omitted bytes.
-pub(crate) const LEFT_OUT: &str = "LEFT_OUT";
+pub(crate) const LEFT_OUT_CODE: &str = "LEFT_OUT";
 
 /// Returns a warning for each seam at which bytes were dropped.
 pub(crate) fn dropped_warnings(seams: &[Seam]) -> impl Iterator<Item = Warning> {
@@ -14,7 +14,7 @@ pub(crate) fn dropped_warnings(seams: &[Seam]) -> impl Iterator<Item = Warning> 
         let more = if seam.dropped.len() < seam.dropped_bytes { "…" } else { "" };
         let (count, place, style) = (seam.dropped_bytes, seam.at, seam.style.name());
         Warning::notice(
-            LEFT_OUT,
+            LEFT_OUT_CODE,
             format!("{count} bytes are omitted at the seam at byte {place} ({style}): {shown}{more}"),
         )
     })

@@ -6,10 +6,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::view::paint::{Paint, Painter};
 
 /// Maximum cell width in terminal columns, because a long cell such as a model name would displace all others.
-const CELL_LIMIT_COLUMNS: usize = 64;
+const MAX_CELL_COLUMNS: usize = 64;
 /// Minimum width of a shortened column, however narrow the terminal is.
-const COLUMN_MIN_COLUMNS: usize = 7;
-const GAP: &str = "  ";
+const MIN_COLUMN_WIDTH: usize = 7;
+const COLUMN_GAP: &str = "  ";
 
 /// How tables are drawn.
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +76,7 @@ impl Layout {
         let rows: Vec<[Cell; COLUMNS]> = std::iter::once(headings)
             .chain(rows)
             .map(|row| {
-                row.map(|cell| Cell {
-                    text: shorten(&to_single_line(&cell.text), CELL_LIMIT_COLUMNS),
-                    ..cell
-                })
+                row.map(|cell| Cell { text: shorten(&to_single_line(&cell.text), MAX_CELL_COLUMNS), ..cell })
             })
             .collect();
         let widest = |column: usize| rows.iter().map(|row| row[column].text.width()).max().unwrap_or(0);
@@ -94,7 +91,7 @@ impl Layout {
         let mut line = String::new();
         let mut used = 0;
         for (number, (cell, (column, width))) in row.iter().zip(columns.iter().zip(widths)).enumerate() {
-            let gap = if number == 0 { "" } else { GAP };
+            let gap = if number == 0 { "" } else { COLUMN_GAP };
             // If even the shortened columns do not fit, only the first ones are shown.
             let room = self.width.map_or(*width, |all| (*width).min(all.saturating_sub(used + gap.len())));
             if room == 0 {
@@ -118,12 +115,11 @@ impl Layout {
 
 /// Narrows the widest column that may be shortened, until the table fits or no column can become narrower.
 fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
-    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let gaps = COLUMN_GAP.len() * widths.len().saturating_sub(1);
     let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
     while surplus > 0 {
-        let can_give = |(number, width): &(usize, &mut usize)| {
-            !columns[*number].is_fixed && **width > COLUMN_MIN_COLUMNS
-        };
+        let can_give =
+            |(number, width): &(usize, &mut usize)| !columns[*number].is_fixed && **width > MIN_COLUMN_WIDTH;
         let widest = widths.iter_mut().enumerate().filter(can_give).max_by_key(|(_, width)| **width);
         let Some((_, widest)) = widest else { return };
         *widest -= 1;

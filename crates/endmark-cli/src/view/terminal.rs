@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use endmark_config::Environment;
 use endmark_envelope::{AnswerRight, Envelope, ErrorBody, Warning, WriteError};
-use endmark_failure::{CommandError, Exit, visible};
+use endmark_failure::{CommandError, ExitStatus, escape_control};
 
 use crate::arguments::ColorChoice;
 use crate::view::answer::Answer;
@@ -21,7 +21,7 @@ pub(crate) use json_output::JsonOutput;
 /// How answers, errors and progress are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// Write one JSON envelope to standard output instead of text for people.
+    /// Write one JSON envelope to standard output instead of readable text.
     pub(crate) json: bool,
     /// Show no progress and no warnings.
     pub(crate) quiet: bool,
@@ -43,15 +43,15 @@ impl Terminal {
     }
 
     /// Returns the table layout for standard output.
-    pub(crate) fn tables(self) -> Layout {
+    pub(crate) fn table_layout(self) -> Layout {
         Layout { painter: self.output, width: columns() }
     }
 
     /// Shows an answer in the requested form, and returns the exit code.
-    pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
+    pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<ExitStatus, CommandError> {
         if self.json {
             let document = answer.document(duration)?;
-            let exit = Exit::from_code(document.exit_code());
+            let exit = ExitStatus::from_code(document.exit_code());
             // If a signal handler is answering, this waits until the process ends. Claim the right to answer before locking
             // standard output, or both would deadlock.
             let _right = AnswerRight::claim_or_wait();
@@ -77,16 +77,21 @@ impl Terminal {
     }
 
     /// Shows an error in the requested form, and returns the exit code.
-    pub(crate) fn fail(self, error: &CommandError, warnings: Vec<Warning>, duration: Duration) -> Exit {
+    pub(crate) fn show_error(
+        self,
+        error: &CommandError,
+        warnings: Vec<Warning>,
+        duration: Duration,
+    ) -> ExitStatus {
         let exit = error.exit();
-        if exit == Exit::Success {
+        if exit == ExitStatus::Success {
             return exit;
         }
         // After a partly written answer, a second one would make the output worse.
         let is_output_lost = matches!(error, CommandError::Write(_) | CommandError::Partial(_));
         if !self.json || is_output_lost {
             // The user who pressed the key already knows.
-            if exit != Exit::Interrupted {
+            if exit != ExitStatus::Interrupted {
                 self.report_error(&error.body());
             }
             return exit;
@@ -104,7 +109,7 @@ impl Terminal {
     pub(crate) fn progress(self, message: &str) {
         match self.quiet {
             true => {}
-            false if logging::is_for_programs() => tracing::info!("{message}"),
+            false if logging::is_json_log() => tracing::info!("{message}"),
             false => print_message(message),
         }
     }
@@ -113,14 +118,14 @@ impl Terminal {
     pub(crate) fn warn(self, message: &str) {
         match self.quiet {
             true => {}
-            false if logging::is_for_programs() => tracing::warn!("{message}"),
+            false if logging::is_json_log() => tracing::warn!("{message}"),
             false if self.json => {}
             false => print_message(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:"))),
         }
     }
 
     fn report_error(self, body: &ErrorBody) {
-        if logging::is_for_programs() {
+        if logging::is_json_log() {
             tracing::error!(hint = body.hint, "{}", body.message);
             return;
         }
@@ -138,7 +143,7 @@ pub(crate) fn columns() -> Option<usize> {
     (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
-/// Returns the height of that terminal. Some terminals report only their width.
+/// Returns the height of the terminal on standard output. Some terminals report only their width.
 pub(crate) fn lines() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0).then(|| size.ws_row.into())
@@ -148,7 +153,7 @@ pub(crate) fn lines() -> Option<usize> {
 ///
 /// A reader that closed before the first byte does not want the envelope, which is not an error. A reader must not
 /// take a partial envelope for an answer (EN-1).
-fn exit_after_write(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
+fn exit_after_write(result: Result<(), WriteError>, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
     match result {
         Ok(()) => Ok(exit),
         Err(error) if error.is_unread() => Ok(exit),
@@ -179,7 +184,7 @@ fn escape_except_colours(text: &str) -> String {
         match character {
             _ if colour.is_some() => shown.push_str(one),
             '\n' | '\t' => shown.push(character),
-            _ => shown.extend(visible(character)),
+            _ => shown.extend(escape_control(character)),
         }
         rest = others;
     }
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_colour_is_recognised_in_shown_texts() {
-        let painter = Painter::when(true);
+        let painter = Painter::enabled_if(true);
         for paint in [Paint::Good, Paint::Bad, Paint::Doubt, Paint::Strong, Paint::Dim] {
             let text = painter.paint(paint, "a");
             assert_eq!(escape_except_colours(&text), text);

@@ -1,23 +1,24 @@
-//! The supervisor is killed at a random moment: no run is lost, no process is left, and the artifact is unchanged.
+//! The supervisor is killed at a random moment. No run is lost, no process survives, and the artifact is
+//! unchanged.
 
 use std::fs;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agent_run::place;
+use crate::agent_run::agent_folder;
 
-/// How often it is killed, unless `ENDMARK_TEST_RUN_KILLS` is set.
-const KILLS: usize = 20;
-/// How many run at once.
-const AT_ONCE: usize = 5;
-/// The latest kill, in milliseconds; by then the agent is at work.
-const LATEST_MILLISECONDS: u64 = 600;
-/// Timeout for what must happen within two seconds.
+/// Number of kills, unless `ENDMARK_TEST_RUN_KILLS` is set.
+const DEFAULT_KILLS: usize = 20;
+/// Number of concurrent supervisors.
+const CONCURRENT_SUPERVISORS: usize = 5;
+/// Latest moment of a kill, in milliseconds. By then the agent is working.
+const LATEST_KILL_MILLISECONDS: u64 = 600;
+/// Far longer than the two seconds that the product needs.
 const TIMEOUT: Duration = Duration::from_mins(1);
 const ARTIFACT: &str = "# Report\n\nAs it was.\n";
-/// Neither process ends when asked to.
-const AGENT: &str = "trap '' TERM INT HUP
+/// Neither process of the agent ends on a signal other than SIGKILL.
+const AGENT_SCRIPT: &str = "trap '' TERM INT HUP
 echo here > started
 (while :; do sleep 1; done) &
 while :; do sleep 1; done
@@ -25,24 +26,31 @@ while :; do sleep 1; done
 
 #[test]
 fn a_killed_supervisor_leaves_no_process_and_loses_no_data() {
-    let kills =
-        std::env::var("ENDMARK_TEST_RUN_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
-    let threads: Vec<_> = (0..AT_ONCE)
+    let kills = std::env::var("ENDMARK_TEST_RUN_KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(DEFAULT_KILLS);
+    let threads: Vec<_> = (0..CONCURRENT_SUPERVISORS)
         .map(|first| {
             thread::spawn(move || {
-                (first..kills).step_by(AT_ONCE).map(kill_once).filter(|started| *started).count()
+                (first..kills)
+                    .step_by(CONCURRENT_SUPERVISORS)
+                    .map(kill_once)
+                    .filter(|started| *started)
+                    .count()
             })
         })
         .collect();
     let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-    // If every kill came before the agent's start, the test would prove nothing.
+    // If no agent was started before its supervisor was killed, the test proves nothing.
     assert!(started > 0, "no agent was started in {kills} runs");
 }
 
 /// Kills one supervisor. Returns whether its agent had been started.
 fn kill_once(number: usize) -> bool {
     let mark = format!("endmark-test-{}-{number}", std::process::id());
-    let place = place("agent.sh", AGENT).with_file("report.md", ARTIFACT).with_variable("MARK", &mark);
+    let place =
+        agent_folder("agent.sh", AGENT_SCRIPT).with_file("report.md", ARTIFACT).with_variable("MARK", &mark);
     let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
     let mut supervisor = place
         .command(&arguments)
@@ -51,9 +59,9 @@ fn kill_once(number: usize) -> bool {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The moments are spread over the time, and differ between runs.
+    // Spread the kills over the time, at moments that differ between test runs.
     let spread = u64::try_from(number).unwrap() * 7_919 + u64::from(std::process::id()) * 31;
-    let moment = spread % LATEST_MILLISECONDS;
+    let moment = spread % LATEST_KILL_MILLISECONDS;
     thread::sleep(Duration::from_millis(moment));
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
@@ -71,7 +79,7 @@ fn kill_once(number: usize) -> bool {
     let was_started = place.path().join("started").exists();
     let listed = place.run(&["runs", "--json"]);
     if listed.code != 0 {
-        // There was no store yet, and so no agent.
+        // Without a store no agent was started.
         assert!(!was_started, "{}", listed.output);
         return false;
     }
@@ -84,7 +92,7 @@ fn kill_once(number: usize) -> bool {
     was_started
 }
 
-/// Returns the processes that have this mark in their environment.
+/// Returns the processes with this mark in their environment.
 fn marked_processes(mark: &str) -> Vec<String> {
     let mark = format!("MARK={mark}\0");
     let has_mark = |path: &std::path::Path| {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::agent_run::place;
-use crate::run::{Place, Run};
+use crate::agent_run::agent_folder;
+use crate::run::{CommandOutput, TestFolder};
 
-/// Depending on its argument, leaves a whole report, a stub, or nothing and a crash.
+/// Writes a complete report or a stub, or crashes, depending on its argument.
 ///
-/// No agent begins before all three have started.
-const AGENT: &str = "touch begun-$1
+/// Each agent waits until all three have started.
+const AGENT_SCRIPT: &str = "touch begun-$1
 n=0; while [ $n -lt 100 ] && ! { [ -e begun-good ] && [ -e begun-stub ] && [ -e begun-crash ]; }; do sleep 0.1; n=$((n+1)); done
 case $1 in
   good) printf '# Report\\n\\n## Summary\\n\\nAll is well. It was quiet.\\n' > good.md;;
@@ -22,7 +22,7 @@ case $1 in
 esac
 ";
 
-const SPEC: &str = "\
+const RUN_FILE: &str = "\
 [defaults]
 template = \"criteria.yaml\"
 max_attempts = 1
@@ -42,15 +42,15 @@ artifact = \"crash.md\"
 command = [\"./agent.sh\", \"crash\"]
 ";
 
-fn run(place: &Place, options: &[&str]) -> Run {
+fn run(place: &TestFolder, options: &[&str]) -> CommandOutput {
     let mut arguments = vec!["run", "--spec", "runs.toml"];
     arguments.extend(options);
     place.run(&arguments)
 }
 
 #[test]
-fn runs_of_a_file_are_parallel_and_the_worst_outcome_counts() {
-    let place = place("agent.sh", AGENT).with_file("runs.toml", SPEC);
+fn runs_of_a_file_are_concurrent_and_the_worst_outcome_counts() {
+    let place = agent_folder("agent.sh", AGENT_SCRIPT).with_file("runs.toml", RUN_FILE);
     let ran = run(&place, &["--json", "--events", "events.jsonl"]);
     let envelope = ran.envelope();
     assert_eq!((ran.code, &envelope["error"]["code"]), (3, &Value::from("runs_unfinished")));
@@ -82,7 +82,7 @@ fn runs_of_a_file_are_parallel_and_the_worst_outcome_counts() {
         runs.iter()
             .all(|run| run["agentRun"]["startedAt"].is_string() && run["agentRun"]["endedAt"].is_string())
     );
-    // Each event has its run and its time.
+    // Each event contains its run and its time.
     let lines = fs::read_to_string(place.path().join("events.jsonl")).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for run in runs {
@@ -135,7 +135,7 @@ fn an_invalid_file_starts_nothing_and_its_line_is_named() {
         ("[[run]]\ntemplate = \"criteria.yaml\"\nartefact = \"a.md\"\n", 8, "artefact"),
         ("[[run]]\ntemplate = \n", 7, ""),
     ] {
-        let place = place("agent.sh", script).with_file("runs.toml", format!("{good}{second}"));
+        let place = agent_folder("agent.sh", script).with_file("runs.toml", format!("{good}{second}"));
         let ran = run(&place, &["--json"]);
         let envelope = ran.envelope();
         let message = envelope["error"]["message"].as_str().unwrap();
@@ -155,7 +155,7 @@ fn a_signal_ends_all_running_agents_and_starts_no_other() {
     let one =
         |name: &str| format!("[[run]]\nartifact = \"{name}.md\"\ncommand = [\"./agent.sh\", \"{name}\"]\n");
     let spec = ["a", "b", "c"].map(one).concat();
-    let place = place("agent.sh", script).with_file("runs.toml", spec);
+    let place = agent_folder("agent.sh", script).with_file("runs.toml", spec);
     let arguments =
         ["run", "--spec", "runs.toml", "--parallel", "2", "--template", "criteria.yaml", "--json"];
     let child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
@@ -163,7 +163,7 @@ fn a_signal_ends_all_running_agents_and_starts_no_other() {
         thread::sleep(Duration::from_millis(20));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let ran = Run::new(&child.wait_with_output().unwrap());
+    let ran = CommandOutput::new(&child.wait_with_output().unwrap());
     let envelope = ran.envelope();
     assert_eq!(ran.code, 130, "{}", ran.output);
     let reasons: Vec<&Value> =

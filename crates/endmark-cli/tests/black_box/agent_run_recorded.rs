@@ -1,28 +1,28 @@
-//! `runs record`: runs of another scheduler, from that scheduler's reports.
+//! `runs record`: records runs of another scheduler from its reports.
 
 use serde_json::{Value, json};
 
-use crate::agent_run::place;
-use crate::run::{Place, Run};
+use crate::agent_run::agent_folder;
+use crate::run::{CommandOutput, TestFolder};
 
-const STARTED: &str = r#"{"id": "nightly-7", "agent": "codex", "artifact": "report.md", "maxAttempts": 3, "model": "gpt-x",
+const STARTED_REPORT: &str = r#"{"id": "nightly-7", "agent": "codex", "artifact": "report.md", "maxAttempts": 3, "model": "gpt-x",
     "limitTokens": 200000, "command": ["codex", "exec"], "folder": "/src"}"#;
 
-fn record(place: &Place, event: &str, report: &str) -> Run {
+fn record(place: &TestFolder, event: &str, report: &str) -> CommandOutput {
     place.run_with_input(&["runs", "record", "--event", event, "--json"], report)
 }
 
-fn show_run(place: &Place) -> Value {
+fn show_run(place: &TestFolder) -> Value {
     place.run(&["runs", "show", "nightly-7", "--json"]).envelope()["data"].take()
 }
 
 #[test]
-fn a_recorded_run_has_a_row_a_risk_and_events() {
-    let place = place("agent.sh", "exit 0");
-    let ran = record(&place, "started", STARTED);
+fn a_recorded_run_is_listed_with_its_risk_and_events() {
+    let place = agent_folder("agent.sh", "exit 0");
+    let ran = record(&place, "started", STARTED_REPORT);
     assert_eq!(ran.code, 0, "{}", ran.errors);
     assert_eq!(ran.envelope()["data"]["runs"][0]["state"], "running");
-    // No local process belongs to the run, so it is not lost when this one ends.
+    // The run has no local process, so it is not lost when this process ends.
     assert_eq!(place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["state"], "running");
     for tokens in [90_000, 180_000, 190_000] {
         let used = json!({"id": "nightly-7", "largestCallTokens": tokens, "tokenUsage": {"input": tokens, "output": 5}});
@@ -57,7 +57,7 @@ fn a_recorded_run_has_a_row_a_risk_and_events() {
 
 #[test]
 fn an_attempt_without_usage_keeps_the_earlier_risk_and_limit() {
-    let place = place("agent.sh", "exit 0");
+    let place = agent_folder("agent.sh", "exit 0");
     let report = |event: &str, report: &str| {
         let ran = record(&place, event, report);
         assert_eq!(ran.code, 0, "{event} {report}: {}", ran.output);
@@ -68,7 +68,7 @@ fn an_attempt_without_usage_keeps_the_earlier_risk_and_limit() {
         ["line 3: TBD", "Risks is missing", "line 7: no text", "line 9: no text", "line 11: no text"];
     let retry = json!({"id": "nightly-7", "reason": "CONTEXT_GUARD_FAIL", "missing": missing});
     report("retry-queued", &retry.to_string());
-    // Usage that arrives late is not a new attempt.
+    // Usage that arrives late does not begin another attempt.
     report("used", r#"{"id": "nightly-7", "tokenUsage": {"input": 900, "output": 5}}"#);
     assert_eq!(show_run(&place)["runs"][0]["state"], "retry-queued");
     report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);
@@ -107,7 +107,7 @@ fn an_attempt_without_usage_keeps_the_earlier_risk_and_limit() {
 
 #[test]
 fn an_invalid_report_records_nothing() {
-    let place = place("agent.sh", "exit 0");
+    let place = agent_folder("agent.sh", "exit 0");
     let refused = |event: &str, report: &str, why: &str| {
         let ran = record(&place, event, report);
         assert!(ran.code == 2 && ran.output.contains(why), "{event} {report}: {}", ran.output);
@@ -116,7 +116,7 @@ fn an_invalid_report_records_nothing() {
     refused("started", r#"{"id": "nightly-7", "agent": "codex"}"#, "needs `artifact`");
     refused("started", "no JSON", "is not a report of a run");
     refused("started", r#"{"id": "nightly-7", "tokens": 3}"#, "unknown field `tokens`");
-    assert_eq!(record(&place, "started", STARTED).code, 0);
+    assert_eq!(record(&place, "started", STARTED_REPORT).code, 0);
     refused("failed", r#"{"id": "nightly-7"}"#, "needs a `reason`");
     refused("used", r#"{"id": "nightly-7", "costUsd": -1}"#, "`costUsd` is out of range");
     assert_eq!(record(&place, "succeeded", r#"{"id": "nightly-7"}"#).code, 0);
@@ -125,7 +125,7 @@ fn an_invalid_report_records_nothing() {
 
 #[test]
 fn a_run_of_this_supervisor_cannot_be_reported_from_outside() {
-    let place = place("agent.sh", "echo working; printf '# Report\\n\\nTBD\\n' > report.md\n");
+    let place = agent_folder("agent.sh", "echo working; printf '# Report\\n\\nTBD\\n' > report.md\n");
     let words = [
         "run",
         "--template",

@@ -1,4 +1,4 @@
-//! `run --through`: the agent's calls go through the run's own gateway, are counted there, and stay within its
+//! `run --through`: the agent's calls go through the run's own gateway, which counts them and enforces the
 //! budget.
 
 use std::fs;
@@ -7,22 +7,22 @@ use std::os::unix::process::CommandExt;
 
 use endmark_store::{Reader, StoreLocation};
 use serde_json::Value;
-use testkit::{Prefill, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, ScriptedModel, Upstream};
 
-use crate::agent_run::place;
-use crate::run::{Place, Run};
+use crate::agent_run::agent_folder;
+use crate::run::{CommandOutput, TestFolder};
 use crate::serve::in_runtime;
 
-const TEXT: &str = "All is well. The harbour was quiet, and the tide was high at noon.";
-/// Requests its report with too low a limit, and leaves a stub at its first attempt.
-const AGENT: &str = r#"asked='{"model": "gpt-4o", "max_tokens": 4, "messages": [{"role": "user", "content": "Report."}]}'
+const REPORT_TEXT: &str = "All is well. The harbour was quiet, and the tide was high at noon.";
+/// Requests its report with an output limit that is too low, and leaves a stub at its first attempt.
+const AGENT_SCRIPT: &str = r#"asked='{"model": "gpt-4o", "max_tokens": 4, "messages": [{"role": "user", "content": "Report."}]}'
 printf '%s' "$OPENAI_API_KEY" > key
 curl -s "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d "$asked" > answer
 if [ "$ENDMARK_ATTEMPT" = 1 ] || ! grep -q choices answer; then text=TBD; else text=$(sed 's/.*"content": *"\([^"]*\)".*/\1/' answer); fi
 printf '# Report\n\n## Summary\n\n%s\n' "$text" > report.md
 "#;
 
-fn run(place: &Place, options: &[&str]) -> Run {
+fn run(place: &TestFolder, options: &[&str]) -> CommandOutput {
     let mut arguments =
         vec!["run", "--through", "--json", "--template", "criteria.yaml", "--artifact", "report.md"];
     arguments.extend(options);
@@ -33,8 +33,9 @@ fn run(place: &Place, options: &[&str]) -> Run {
 #[test]
 fn calls_of_a_run_use_its_key_and_are_recovered_and_counted() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Continues)).await;
-        let place = place("agent.sh", AGENT)
+        let upstream =
+            Upstream::start(ScriptedModel::new(REPORT_TEXT).prefill(PrefillBehaviour::Continues)).await;
+        let place = agent_folder("agent.sh", AGENT_SCRIPT)
             .with_file("endmark.toml", "[resume]\nmode = \"on\"\n")
             .with_variable("OPENAI_API_KEY", "sk-real")
             .with_variable("OPENAI_BASE_URL", &upstream.base_url());
@@ -42,9 +43,9 @@ fn calls_of_a_run_use_its_key_and_are_recovered_and_counted() {
         let envelope = ran.envelope();
         let agent_run = &envelope["data"]["agentRun"];
         assert_eq!((ran.code, &agent_run["attempt"]), (0, &2.into()), "{envelope}");
-        // The reply was cut at four tokens, and reached the agent whole.
+        // The reply was cut after four tokens, but the agent received the complete reply.
         let report = fs::read_to_string(place.path().join("report.md")).unwrap();
-        assert!(report.contains(TEXT), "{report}");
+        assert!(report.contains(REPORT_TEXT), "{report}");
         let key = fs::read_to_string(place.path().join("key")).unwrap();
         assert!(key.starts_with("em_sk_"), "the agent has the provider's key");
         let requests = upstream.requests();
@@ -77,8 +78,9 @@ fn calls_of_a_run_use_its_key_and_are_recovered_and_counted() {
 #[test]
 fn a_budget_is_held_before_each_call() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Continues)).await;
-        let place = place("agent.sh", AGENT)
+        let upstream =
+            Upstream::start(ScriptedModel::new(REPORT_TEXT).prefill(PrefillBehaviour::Continues)).await;
+        let place = agent_folder("agent.sh", AGENT_SCRIPT)
             .with_variable("OPENAI_API_KEY", "sk-real")
             .with_variable("OPENAI_BASE_URL", &upstream.base_url());
         let ran = run(&place, &["--max-usd", "0.000000001", "--max-attempts", "2"]);
@@ -86,7 +88,7 @@ fn a_budget_is_held_before_each_call() {
         assert!(upstream.requests().is_empty());
         let answer = fs::read_to_string(place.path().join("answer")).unwrap();
         assert!(answer.contains("endmark_budget"), "{answer}");
-        // No attempt is made without money for it, and the run ends for that reason.
+        // No attempt starts without enough budget, and the run ends for that reason.
         let envelope = ran.envelope();
         let agent_run = &envelope["data"]["agentRun"];
         assert_eq!(
@@ -100,29 +102,29 @@ fn a_budget_is_held_before_each_call() {
 
 #[test]
 fn without_a_provider_key_nothing_is_started() {
-    let place = place("agent.sh", "touch started\n");
+    let place = agent_folder("agent.sh", "touch started\n");
     let ran = run(&place, &[]);
     assert_eq!((ran.code, ran.envelope()["error"]["code"].as_str()), (2, Some("missing_key")));
     assert!(!place.path().join("started").exists());
 }
 
-/// A user other than root, for whom the memory of a process can be protected.
+/// A user other than root, whose processes can be protected from reading each other's memory.
 const NOBODY_USER_ID: u32 = 65_534;
-/// Prints a model's reply as Claude Code does.
-const REPLY: &str = r#"reply() { echo '{"type":"assistant","message":{"id":"'$1'","model":"m","usage":{"input_tokens":9,"output_tokens":1},"content":[{"type":"text","text":"Done."}]}}'; }
+/// Prints a model's reply in the format of Claude Code.
+const CLAUDE_FUNCTIONS: &str = r#"reply() { echo '{"type":"assistant","message":{"id":"'$1'","model":"m","usage":{"input_tokens":9,"output_tokens":1},"content":[{"type":"text","text":"Done."}]}}'; }
 result() { echo '{"type":"result","subtype":"success","is_error":false,"stop_reason":"end_turn","result":"Done.","session_id":"s"}'; }
 call() { curl -s "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Report."}]}' > answer; }
 printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > report.md
 "#;
 
-fn claude(upstream: &Upstream, script: &str) -> Place {
-    place("claude", &format!("{REPLY}{script}"))
+fn claude_folder(upstream: &Upstream, script: &str) -> TestFolder {
+    agent_folder("claude", &format!("{CLAUDE_FUNCTIONS}{script}"))
         .with_variable("OPENAI_API_KEY", "sk-real-key-of-openai")
         .with_variable("OPENAI_BASE_URL", &upstream.base_url())
         .with_variable("ANTHROPIC_API_KEY", "sk-real-key-of-anthropic")
 }
 
-fn run_claude(place: &Place, words: &[&str]) -> Run {
+fn run_claude(place: &TestFolder, words: &[&str]) -> CommandOutput {
     let mut arguments = vec!["run", "--through", "--json", "--template", "criteria.yaml"];
     arguments.extend(["--artifact", "report.md", "--", "./claude", "--output-format", "stream-json"]);
     arguments.extend(words);
@@ -132,10 +134,10 @@ fn run_claude(place: &Place, words: &[&str]) -> Run {
 #[test]
 fn an_agent_that_bypasses_the_gateway_is_stopped() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let upstream = Upstream::start(ScriptedModel::new(REPORT_TEXT)).await;
         for (script, is_stopped) in [
             ("call; reply a; reply a; call; reply b; result", false),
-            // A message that the agent made itself is not a model's reply.
+            // A message that the agent created itself is not a model's reply.
             (
                 r#"echo '{"type":"assistant","message":{"id":"x","model":"<synthetic>","usage":{"input_tokens":0,"output_tokens":0},"content":[]}}'; call; reply a; result"#,
                 false,
@@ -144,10 +146,10 @@ fn an_agent_that_bypasses_the_gateway_is_stopped() {
             ("call; reply a; reply b; sleep 60; touch went-on; result", true),
             // A server may report no usage.
             ("reply a | sed 's/[91],/0,/; s/:1}/:0}/'; sleep 60; touch went-on; result", true),
-            // The last line has no line break.
+            // The last line has no newline.
             (r#"printf %s "$(reply a)""#, true),
         ] {
-            let place = claude(&upstream, script);
+            let place = claude_folder(&upstream, script);
             let ran = run_claude(&place, &[]);
             let envelope = ran.envelope();
             let agent_run = &envelope["data"]["agentRun"];
@@ -167,7 +169,7 @@ fn an_agent_that_bypasses_the_gateway_is_stopped() {
 #[test]
 fn settings_that_bypass_the_gateway_are_overridden() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let upstream = Upstream::start(ScriptedModel::new(REPORT_TEXT)).await;
         let elsewhere =
             r#"{"model": "m", "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "KEPT": "1"}} // mine"#;
         let script = r#"printf '%s\n' "$@" > words; for word; do file=$word; test "$before" = --settings && cp "$file" settings; before=$word; done; stat -c %a "$file" > mode; call; reply a; result"#;
@@ -178,7 +180,7 @@ fn settings_that_bypass_the_gateway_are_overridden() {
             vec!["--settings", "own.json"],
             vec!["--settings={\"model\": \"m\", \"env\": {\"KEPT\": \"1\"}}"],
         ] {
-            let place = claude(&upstream, &script).with_file("own.json", elsewhere);
+            let place = claude_folder(&upstream, &script).with_file("own.json", elsewhere);
             let ran = run_claude(&place, &own);
             assert_eq!(ran.code, 0, "{}", ran.output);
             let settings: Value =
@@ -197,7 +199,7 @@ fn settings_that_bypass_the_gateway_are_overridden() {
             let file = words.lines().find(|word| word.contains("endmark-run-")).unwrap();
             assert!(!std::path::Path::new(file).exists(), "{file} is left behind");
         }
-        let place = claude(&upstream, "touch started").with_file("own.json", "[1]");
+        let place = claude_folder(&upstream, "touch started").with_file("own.json", "[1]");
         let ran = run_claude(&place, &["--settings", "own.json"]);
         assert_eq!((ran.code, ran.envelope()["error"]["code"].as_str()), (2, Some("unfit_file")));
         assert!(!place.path().join("started").exists());
@@ -207,7 +209,7 @@ fn settings_that_bypass_the_gateway_are_overridden() {
 #[test]
 fn an_agent_sees_no_other_key_and_no_web_page() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let upstream = Upstream::start(ScriptedModel::new(REPORT_TEXT)).await;
         let script = r#"endmark=$(readlink /proc/$PPID/exe || echo "$ENDMARK")
 origin=${OPENAI_BASE_URL%/v1}
 ask() { curl -s -o answer -w '%{http_code}\n' "$@"; }
@@ -221,7 +223,7 @@ ask "$origin/endmark/healthz" >> codes
 env > variables; cat /proc/$PPID/environ > stolen 2> refused; head -c 1 /proc/$PPID/mem >> stolen 2>> refused; ls /proc/$PPID/fd >> stolen 2>> refused
 printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > report.md
 "#;
-        let place = place("agent.sh", script)
+        let place = agent_folder("agent.sh", script)
             .with_file(
                 "endmark.toml",
                 "[upstreams.own]\nformat = \"openai\"\nbase_url = \"URL\"\napi_key = {env = \"OWN_KEY\"}\n"
@@ -244,12 +246,12 @@ printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > repor
             "--",
             "./agent.sh",
         ]);
-        // Root can read everything; any other user cannot.
+        // Root can read every process, other users cannot.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             chown(place.path(), Some(NOBODY_USER_ID), Some(NOBODY_USER_ID)).unwrap();
             command.uid(NOBODY_USER_ID).gid(NOBODY_USER_ID);
         }
-        let ran = Run::new(&command.output().unwrap());
+        let ran = CommandOutput::new(&command.output().unwrap());
         assert_eq!(ran.code, 0, "{}{}", ran.output, ran.errors);
         let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
         assert_eq!(read("made"), "made\n", "{}", read("added"));

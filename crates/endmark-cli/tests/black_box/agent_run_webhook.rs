@@ -1,18 +1,19 @@
-//! `run --webhook`: events of a run are sent to a URL, and the run never depends on that.
+//! `run --webhook`: sends the events of a run to a URL. The run never depends on it.
 
 use serde_json::Value;
-use testkit::{Answer, Received, Respond, Upstream};
+use testkit::{Answer, ReceivedRequest, Respond, Upstream};
 
-use crate::agent_run::place;
+use crate::agent_run::agent_folder;
 use crate::serve::in_runtime;
 
-const WHOLE: &str = "printf '# Report\\n\\n## Summary\\n\\nAll is well. It was quiet.\\n' > report.md\n";
+const WRITE_WHOLE_REPORT: &str =
+    "printf '# Report\\n\\n## Summary\\n\\nAll is well. It was quiet.\\n' > report.md\n";
 
-/// Accepts any request.
-struct Listening;
+/// A server that accepts every request.
+struct AcceptingServer;
 
-impl Respond for Listening {
-    fn respond(&self, _: &Received) -> Answer {
+impl Respond for AcceptingServer {
+    fn respond(&self, _: &ReceivedRequest) -> Answer {
         Answer::json(200, &Value::Null)
     }
 }
@@ -20,8 +21,9 @@ impl Respond for Listening {
 #[test]
 fn webhook_events_are_signed_and_optional() {
     in_runtime(async {
-        let listener = Upstream::start(Listening).await;
-        let place = place("agent.sh", WHOLE).with_variable("ENDMARK_RUNS_WEBHOOK_SECRET", "shared");
+        let listener = Upstream::start(AcceptingServer).await;
+        let place = agent_folder("agent.sh", WRITE_WHOLE_REPORT)
+            .with_variable("ENDMARK_RUNS_WEBHOOK_SECRET", "shared");
         let arguments =
             ["run", "--json", "--template", "criteria.yaml", "--artifact", "report.md", "--webhook"];
         let run = |address: &str| place.run(&[&arguments[..], &[address, "--", "./agent.sh"]].concat());
@@ -41,7 +43,7 @@ fn webhook_events_are_signed_and_optional() {
         assert_eq!(names, ["agent_run.started", "agent_run.succeeded"]);
         assert_eq!(events[1]["agentRun"]["state"], "succeeded");
 
-        // No server listens: that is only a warning.
+        // A URL without a server causes only a warning.
         let ran = run("http://127.0.0.1:9/hook");
         assert_eq!(ran.code, 0, "{}", ran.errors);
         assert!(ran.output.contains("some events did not reach the webhook"), "{}", ran.output);

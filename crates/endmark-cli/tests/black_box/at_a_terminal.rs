@@ -1,4 +1,4 @@
-//! What a user sees at a terminal.
+//! Output at a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -11,11 +11,11 @@ use testkit::Request;
 
 use crate::agent_run;
 use crate::log;
-use crate::run::Place;
+use crate::run::TestFolder;
 use crate::serve::in_runtime;
 
 /// Opens a new terminal. Returns its screen side and its process side.
-fn terminal() -> (File, File) {
+fn open_terminal() -> (File, File) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
@@ -23,7 +23,7 @@ fn terminal() -> (File, File) {
     (File::from(screen), OpenOptions::new().read(true).write(true).open(path).unwrap())
 }
 
-/// Reads until `text` appears, or to the end.
+/// Reads until `text` appears, or until the end.
 fn read_until(screen: &mut File, screen_text: &mut String, text: &str) {
     let mut bytes = [0; 1024];
     while !screen_text.contains(text) {
@@ -37,8 +37,8 @@ fn read_until(screen: &mut File, screen_text: &mut String, text: &str) {
 
 #[test]
 fn serve_prints_its_address_and_logs_in_colour() {
-    let place = Place::new();
-    let (mut screen, process) = terminal();
+    let place = TestFolder::new();
+    let (mut screen, process) = open_terminal();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9/v1"];
     let mut command = place.command(&arguments);
     command.env("TERM", "xterm").stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());
@@ -69,10 +69,10 @@ fn serve_prints_its_address_and_logs_in_colour() {
 }
 
 #[test]
-fn printed_text_is_escaped_and_ends_with_a_line_break() {
+fn printed_text_is_escaped_and_ends_with_a_newline() {
     let text = "a\u{202e}b\u{1b}[2Jc\u{9b}d";
-    let place = Place::new().with_file("text.txt", text);
-    let (mut screen, process) = terminal();
+    let place = TestFolder::new().with_file("text.txt", text);
+    let (mut screen, process) = open_terminal();
     let mut command = place.command(&["cap", "--no-store", "text.txt"]);
     command.stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
     let mut cap = command.spawn().unwrap();
@@ -85,9 +85,9 @@ fn printed_text_is_escaped_and_ends_with_a_line_break() {
     assert_eq!(place.run(&["cap", "--no-store", "text.txt"]).output, text);
 }
 
-/// Returns what a command prints at a terminal without a size.
-fn run_at_terminal(place: &Place, arguments: &[&str], input: Stdio) -> String {
-    let (mut screen, process) = terminal();
+/// Returns the output of a command at a terminal that does not report its size.
+fn run_at_terminal(place: &TestFolder, arguments: &[&str], input: Stdio) -> String {
+    let (mut screen, process) = open_terminal();
     let mut command = place.command(arguments);
     command.stdin(input).stdout(process).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -100,7 +100,7 @@ fn run_at_terminal(place: &Place, arguments: &[&str], input: Stdio) -> String {
 
 #[test]
 fn binary_and_json_output_is_escaped_at_a_terminal() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let kept =
         place.run_with_input(&["cap", "--json", "--max-chars", "100"], [&b"a\x1b[2J\xff\n"[..]; 99].concat());
     let handle = kept.envelope()["data"]["handle"].as_str().unwrap().to_owned();
@@ -124,13 +124,13 @@ fn binary_and_json_output_is_escaped_at_a_terminal() {
 #[test]
 fn watched_runs_are_redrawn_in_place() {
     let script = "while ! [ -e go ]; do sleep 0.1; done\nprintf '# Report\\n\\n## Summary\\n\\nAll is well.\\n' > report.md\n";
-    let place = agent_run::place("agent.sh", script);
+    let place = agent_run::agent_folder("agent.sh", script);
     let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
     let mut run = place.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while !place.run(&["runs", "--json"]).output.contains("\"running\"") {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    let (mut screen, process) = terminal();
+    let (mut screen, process) = open_terminal();
     let mut command = place.command(&["runs", "watch", "--until-idle"]);
     command.env("TERM", "xterm").stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
     let mut watch = command.spawn().unwrap();
@@ -144,9 +144,9 @@ fn watched_runs_are_redrawn_in_place() {
     assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
 }
 
-/// Returns what a command prints at a terminal of this width.
-fn run_at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
-    let (mut screen, process) = terminal();
+/// Returns the output of a command at a terminal of this width.
+fn run_at_width(place: &TestFolder, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+    let (mut screen, process) = open_terminal();
     // Like `stty cols 80`, which sets only the columns.
     let size = Winsize { ws_col: columns, ws_row: 0, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&process, size).unwrap();
@@ -178,7 +178,7 @@ fn tables_fit_the_terminal_and_colours_can_be_disabled() {
             }
         }
         assert!(run_at_width(&place, 80, &[], command).contains("\u{1b}["), "{command:?}");
-        // Piped output has no width limit, yet no cell pushes the others out of sight.
+        // Output to a pipe has no width limit, but long cells are still shortened.
         let output = place.run(command).output;
         assert!(output.lines().all(|line| line.chars().count() < 300), "{output}");
     }
@@ -186,8 +186,8 @@ fn tables_fit_the_terminal_and_colours_can_be_disabled() {
 
 #[test]
 fn long_work_shows_progress_and_erases_it() {
-    let place = Place::new();
-    let (mut screen, process) = terminal();
+    let place = TestFolder::new();
+    let (mut screen, process) = open_terminal();
     let mut command = place.command(&["detect"]);
     command.env("TERM", "xterm").stderr(process).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -205,8 +205,8 @@ fn long_work_shows_progress_and_erases_it() {
 fn a_batch_shows_progress_if_its_answers_go_elsewhere() {
     let text = "one two three ".repeat(100_000);
     let line = format!("{}\n", serde_json::json!({"id": 1, "text": text, "format": "text"}));
-    let place = Place::new();
-    let (mut screen, process) = terminal();
+    let place = TestFolder::new();
+    let (mut screen, process) = open_terminal();
     let mut command = place.command(&["detect", "--batch"]);
     command.env("TERM", "xterm").stdin(Stdio::piped()).stderr(process).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -231,8 +231,8 @@ fn a_batch_shows_progress_if_its_answers_go_elsewhere() {
 #[test]
 fn a_global_stop_hook_is_written_only_after_confirmation() {
     for (answer, is_written) in [("y\n", true), ("\n", false)] {
-        let place = Place::new();
-        let (mut screen, process) = terminal();
+        let place = TestFolder::new();
+        let (mut screen, process) = open_terminal();
         let mut command =
             place.command(&["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md"]);
         command.stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());

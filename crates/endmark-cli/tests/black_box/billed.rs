@@ -7,33 +7,36 @@ use std::time::Duration;
 
 use endmark_store::{Reader, StoreLocation};
 use serde_json::{Map, Value, json};
-use testkit::{Answer, Dialect, DialectAdapter, Fault, Received, Request, Respond, ScriptedModel, Upstream};
+use testkit::{
+    Answer, Fault, ModelFormat, ModelFormatAdapter, ReceivedRequest, Request, Respond, ScriptedModel,
+    Upstream,
+};
 use tokio::sync::Semaphore;
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// The variable that sets the number of requests; the default is smaller.
-const REQUESTS: &str = "ENDMARK_TEST_BILLED";
+/// The variable that sets the number of requests.
+const REQUESTS_VARIABLE: &str = "ENDMARK_TEST_BILLED";
 
 const TEXT: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
 
-/// Name prefix of models that are each called once, by a client that does not wait for the reply.
-const LEFT: &str = "gone-before";
+/// Prefix of models that are called once each, by a client that does not wait for the reply.
+const ABANDONED_MODEL_PREFIX: &str = "gone-before";
 
-/// Nano-dollars per million tokens. The prices are chosen so that the cost of most calls must be rounded.
-const INPUT: u128 = 123_456_700;
-const CACHED: u128 = 12_345_600;
-const OUTPUT: u128 = 2_718_281_800;
+/// Nano-dollars per million tokens, chosen so that the cost of most calls must be rounded.
+const INPUT_PRICE: u128 = 123_456_700;
+const CACHED_INPUT_PRICE: u128 = 12_345_600;
+const OUTPUT_PRICE: u128 = 2_718_281_800;
 
 const CONFIGURATION: &str = "[prices.\"billed-*\"]\ninput = 0.1234567\ncached_input = 0.0123456\noutput = 2.7182818\n\
     [budget]\nday_tokens = 900_000_000\nkey_day_usd = 900\nunknown_price = \"count_tokens_only\"\n[limits]\nrequests = 500\n";
 
 /// The wire formats; `None` is Chat Completions.
-const FORMATS: [Option<Dialect>; 4] =
-    [None, Some(Dialect::Responses), Some(Dialect::Messages), Some(Dialect::Gemini)];
+const FORMATS: [Option<ModelFormat>; 4] =
+    [None, Some(ModelFormat::Responses), Some(ModelFormat::Messages), Some(ModelFormat::Gemini)];
 
-/// The bill for the calls of one model.
+/// The bill for all calls of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Bill {
     calls: u64,
@@ -42,31 +45,41 @@ struct Bill {
     cache_write_tokens: u64,
     completion: u64,
     reasoning: u64,
-    /// Dollars, in millionths of nano-dollars.
-    millionths: u128,
+    /// The cost, in millionths of nano-dollars.
+    nano_usd_millionths: u128,
 }
 
 impl Bill {
-    /// Returns the usage of the call with this number.
+    /// Returns the usage of the call with this number, without its cost.
     fn new(number: u64) -> Self {
         let prompt = 40 + number * 7_919 % 3_000;
         let cached = if number.is_multiple_of(3) { prompt / 2 } else { 0 };
         let written = if number % 5 == 1 { prompt / 4 } else { 0 };
         let completion = 10 + number * 104_729 % 700;
         let reasoning = if number.is_multiple_of(4) { completion / 3 } else { 0 };
-        Self { calls: 1, prompt, cached, cache_write_tokens: written, completion, reasoning, millionths: 0 }
+        Self {
+            calls: 1,
+            prompt,
+            cached,
+            cache_write_tokens: written,
+            completion,
+            reasoning,
+            nano_usd_millionths: 0,
+        }
     }
 
-    /// Returns the bill with its cost, each part at its price.
+    /// Returns the bill with the cost of its tokens.
     fn with_cost(self) -> Self {
         let plain = u128::from(self.prompt - self.cached);
-        let sum = plain * INPUT + u128::from(self.cached) * CACHED + u128::from(self.completion) * OUTPUT;
-        Self { millionths: sum, ..self }
+        let sum = plain * INPUT_PRICE
+            + u128::from(self.cached) * CACHED_INPUT_PRICE
+            + u128::from(self.completion) * OUTPUT_PRICE;
+        Self { nano_usd_millionths: sum, ..self }
     }
 
-    /// Returns the bill with its dollars rounded once, as they are displayed.
+    /// Returns the bill with its cost rounded to nano-dollars.
     fn rounded(self) -> Self {
-        Self { millionths: (self.millionths + 500_000) / 1_000_000 * 1_000_000, ..self }
+        Self { nano_usd_millionths: (self.nano_usd_millionths + 500_000) / 1_000_000 * 1_000_000, ..self }
     }
 
     fn add(&mut self, other: &Self) {
@@ -76,11 +89,11 @@ impl Bill {
         self.cache_write_tokens += other.cache_write_tokens;
         self.completion += other.completion;
         self.reasoning += other.reasoning;
-        self.millionths += other.millionths;
+        self.nano_usd_millionths += other.nano_usd_millionths;
     }
 
-    /// Replaces the usage in a reply with this bill. Returns whether the reply had any usage.
-    fn report(&mut self, value: &mut Value) -> bool {
+    /// Replaces the usage in a reply with this bill. Returns whether the reply contained usage.
+    fn replace_usage(&mut self, value: &mut Value) -> bool {
         if let Some(usage) = value.get_mut("usageMetadata").and_then(Value::as_object_mut) {
             self.cache_write_tokens = 0;
             usage.insert("promptTokenCount".to_owned(), json!(self.prompt));
@@ -130,43 +143,43 @@ impl Bill {
                 "output_tokens_details": {"reasoning_tokens": self.reasoning},
             }));
         }
-        // Anthropic's first event has a usage, but the final count follows later.
+        // Anthropic's first event contains usage, but the final count arrives later.
         of != "anthropic"
     }
 }
 
-/// Returns the fields of an object.
+/// Returns the fields of a JSON object.
 fn fields(object: Value) -> Map<String, Value> {
     if let Value::Object(fields) = object { fields } else { Map::new() }
 }
 
-/// A model that bills the usage it reports.
-struct Billing {
+/// A model that bills exactly the usage that it reports.
+struct BillingUpstream {
     chat: ScriptedModel,
-    others: Vec<(Dialect, DialectAdapter)>,
-    numbered: AtomicU64,
+    others: Vec<(ModelFormat, ModelFormatAdapter)>,
+    next_number: AtomicU64,
     bills: Arc<Mutex<BTreeMap<String, Bill>>>,
-    /// Models whose clients leave before the first byte of the reply, once their requests have arrived.
-    remaining_models: Arc<Mutex<BTreeSet<String>>>,
+    /// Models whose requests have arrived, and whose clients leave before the first byte of the reply.
+    abandoned_models: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Billing {
+impl BillingUpstream {
     fn new() -> Self {
-        let speaking = |dialect| (dialect, DialectAdapter::new(dialect, ScriptedModel::new(TEXT)));
+        let speaking = |dialect| (dialect, ModelFormatAdapter::new(dialect, ScriptedModel::new(TEXT)));
         Self {
             chat: ScriptedModel::new(TEXT),
             others: FORMATS.into_iter().flatten().map(speaking).collect(),
-            numbered: AtomicU64::new(0),
+            next_number: AtomicU64::new(0),
             bills: Arc::default(),
-            remaining_models: Arc::default(),
+            abandoned_models: Arc::default(),
         }
     }
 
-    fn answer(&self, request: &Received) -> Answer {
+    fn answer(&self, request: &ReceivedRequest) -> Answer {
         let of = |stream: bool| {
-            let path = |dialect: &Dialect| dialect.path(stream).split('?').next().unwrap().to_owned();
+            let path = |dialect: &ModelFormat| dialect.path(stream).split('?').next().unwrap().to_owned();
             let client_request = request.path.split('?').next().unwrap().to_owned();
-            self.others.iter().find(|(dialect, _)| same_method(&path(dialect), &client_request))
+            self.others.iter().find(|(dialect, _)| is_same_path(&path(dialect), &client_request))
         };
         match of(false).or_else(|| of(true)) {
             Some((_, model)) => model.respond(request),
@@ -176,7 +189,7 @@ impl Billing {
 }
 
 /// Whether two paths are equal except for the model name in them.
-fn same_method(one: &str, other: &str) -> bool {
+fn is_same_path(one: &str, other: &str) -> bool {
     match (one.rsplit_once(':'), other.rsplit_once(':')) {
         (Some((_, one)), Some((_, other))) => one == other,
         (None, None) => one == other,
@@ -184,24 +197,24 @@ fn same_method(one: &str, other: &str) -> bool {
     }
 }
 
-fn requested_model(request: &Received) -> String {
+fn requested_model(request: &ReceivedRequest) -> String {
     let in_path =
         request.path.split_once("/models/").map(|(_, rest)| rest.split(':').next().unwrap().to_owned());
     in_path.unwrap_or_else(|| request.json()["model"].as_str().unwrap().to_owned())
 }
 
-impl Respond for Billing {
-    fn respond(&self, request: &Received) -> Answer {
+impl Respond for BillingUpstream {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let model = requested_model(request);
         if model.starts_with("refused") {
             return Answer::error(400, "invalid_request_error", None, "no");
         }
-        if model.starts_with(LEFT) {
-            self.remaining_models.lock().unwrap().insert(model);
+        if model.starts_with(ABANDONED_MODEL_PREFIX) {
+            self.abandoned_models.lock().unwrap().insert(model);
             return Answer::without_status(Fault::Stall);
         }
         let answer = self.answer(request);
-        let mut bill = Bill::new(self.numbered.fetch_add(1, Ordering::Relaxed));
+        let mut bill = Bill::new(self.next_number.fetch_add(1, Ordering::Relaxed));
         let body = String::from_utf8(answer.body()).unwrap();
         let is_stream = body.contains("data: ");
         let (answer, is_reported) = if is_stream {
@@ -213,14 +226,14 @@ impl Respond for Billing {
                     let Ok(mut value) = serde_json::from_str::<Value>(data.trim()) else {
                         return frame.to_owned();
                     };
-                    is_reported |= bill.report(&mut value);
+                    is_reported |= bill.replace_usage(&mut value);
                     format!("{before}data: {value}\n\n")
                 })
                 .collect();
             (Answer::sse(frames), is_reported)
         } else {
             let mut value: Value = serde_json::from_str(&body).unwrap();
-            let is_reported = bill.report(&mut value);
+            let is_reported = bill.replace_usage(&mut value);
             (Answer::json(200, &value), is_reported)
         };
         if model.starts_with("gone") {
@@ -233,11 +246,11 @@ impl Respond for Billing {
     }
 }
 
-/// The request of one client.
+/// One request of a client.
 #[derive(Debug, Clone, Copy)]
 struct ClientRequest {
     number: u64,
-    format: Option<Dialect>,
+    format: Option<ModelFormat>,
     stream: bool,
 }
 
@@ -251,13 +264,13 @@ impl ClientRequest {
         match self.number % 23 {
             7 => "refused-1".to_owned(),
             11 if self.stream => "gone-1".to_owned(),
-            11 => format!("{LEFT}-{}", self.number),
+            11 => format!("{ABANDONED_MODEL_PREFIX}-{}", self.number),
             _ => format!("billed-{}", self.number % 3),
         }
     }
 
-    fn request(self, served: &Served) -> Request {
-        // Every third reply is cut, and resumed if the client wants that.
+    fn request(self, served: &ServeProcess) -> Request {
+        // Every third reply is cut. It is resumed if the client requests that.
         let limit = if self.number.is_multiple_of(3) { 4 } else { 4_096 };
         let mode = ["auto", "on", "off", "warn"][usize::try_from(self.number / 8 % 4).unwrap()];
         let model = self.model();
@@ -279,7 +292,7 @@ impl ClientRequest {
             body["model"] = json!(model);
             path.to_owned()
         };
-        // A Chat Completions stream reports its usage on request.
+        // A Chat Completions stream reports its usage only on request.
         if self.format.is_none() && self.stream {
             body["stream_options"] = json!({"include_usage": true});
         }
@@ -288,10 +301,10 @@ impl ClientRequest {
     }
 }
 
-/// Sends one request as its client would.
+/// Sends one request. Some clients leave before the reply ends.
 async fn ask(client_request: ClientRequest, request: Request, left: &Mutex<BTreeSet<String>>) {
     let model = client_request.model();
-    if model.starts_with(LEFT) {
+    if model.starts_with(ABANDONED_MODEL_PREFIX) {
         let asking = tokio::spawn(request.try_send());
         while !left.lock().unwrap().contains(&model) {
             assert!(!asking.is_finished(), "{client_request:?} was answered");
@@ -320,20 +333,20 @@ fn parse_bill(row: &Value) -> Bill {
         cache_write_tokens: count("cache_write_tokens"),
         completion: count("completion_tokens"),
         reasoning: count("reasoning_tokens"),
-        millionths: digits.parse::<u128>().unwrap() * 1_000_000,
+        nano_usd_millionths: digits.parse::<u128>().unwrap() * 1_000_000,
     }
 }
 
 #[test]
 fn usage_and_budgets_equal_the_upstream_bill() {
-    let requests: u64 = std::env::var(REQUESTS).map_or(240, |requests| requests.parse().unwrap());
+    let requests: u64 = std::env::var(REQUESTS_VARIABLE).map_or(240, |requests| requests.parse().unwrap());
     in_runtime(async move {
-        let billing = Billing::new();
-        let (bills, left) = (Arc::clone(&billing.bills), Arc::clone(&billing.remaining_models));
+        let billing = BillingUpstream::new();
+        let (bills, left) = (Arc::clone(&billing.bills), Arc::clone(&billing.abandoned_models));
         let upstream = Upstream::start(billing).await;
-        let place = Place::new().with_file("endmark.toml", CONFIGURATION);
+        let place = TestFolder::new().with_file("endmark.toml", CONFIGURATION);
         let url = upstream.base_url();
-        let served = Served::start(&place, &["--upstream", &url]);
+        let served = ServeProcess::start(&place, &["--upstream", &url]);
         let at_once = Arc::new(Semaphore::new(32));
         let tasks: Vec<_> = (0..requests)
             .map(|number| {
@@ -349,7 +362,7 @@ fn usage_and_budgets_equal_the_upstream_bill() {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
 
         let bills = bills.lock().unwrap().clone();
         let data = place.run(&["usage", "--json"]).envelope()["data"].clone();
@@ -368,9 +381,9 @@ fn usage_and_budgets_equal_the_upstream_bill() {
         let count = |begins: &str| {
             (0..requests).filter(|n| ClientRequest::new(*n).model().starts_with(begins)).count()
         };
-        // Clients that left during the reply or before it: their bill is unknown.
+        // The bills of clients that left before or during the reply are unknown.
         let gone = row("gone-1");
-        let streams = count("gone") - count(LEFT);
+        let streams = count("gone") - count(ABANDONED_MODEL_PREFIX);
         assert_eq!((&gone["calls"], &gone["estimated_calls"]), (&json!(streams), &json!(streams)));
         let mut estimated = tokens(gone);
         for model in &*left.lock().unwrap() {
@@ -380,11 +393,11 @@ fn usage_and_budgets_equal_the_upstream_bill() {
             assert!(tokens(row) > 10, "{model}: {row}");
             estimated += tokens(row);
         }
-        assert_eq!(left.lock().unwrap().len(), count(LEFT));
+        assert_eq!(left.lock().unwrap().len(), count(ABANDONED_MODEL_PREFIX));
         let refused = row("refused-1");
         assert_eq!((&refused["calls"], &refused["prompt_tokens"]), (&json!(count("refused")), &json!(0)));
 
-        // The budgets have the same sum: the billed and the estimated tokens.
+        // The budgets contain the billed and the estimated tokens.
         let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
         let day: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
         let billed: u64 = bills.values().map(|bill| bill.prompt + bill.completion).sum();
@@ -396,22 +409,22 @@ fn usage_and_budgets_equal_the_upstream_bill() {
     });
 }
 
-/// How many requests are in flight when the gateway is killed.
-const IN_FLIGHT: u64 = 24;
+/// Number of requests in flight when the gateway is killed.
+const REQUESTS_IN_FLIGHT: u64 = 24;
 
 #[test]
 fn budgets_after_a_kill_equal_the_bill_plus_calls_in_flight() {
     let kills: u64 = std::env::var("ENDMARK_TEST_BUDGET_KILLS").map_or(3, |kills| kills.parse().unwrap());
     in_runtime(async move {
-        let place = Place::new().with_file("endmark.toml", CONFIGURATION);
-        let billing = Billing::new();
+        let place = TestFolder::new().with_file("endmark.toml", CONFIGURATION);
+        let billing = BillingUpstream::new();
         let bills = Arc::clone(&billing.bills);
         let upstream = Upstream::start(billing).await;
         let url = upstream.base_url();
         let mut in_flight = 0;
         for kill in 0..kills {
-            let served = Served::start(&place, &["--upstream", &url]);
-            let tasks: Vec<_> = (0..IN_FLIGHT)
+            let served = ServeProcess::start(&place, &["--upstream", &url]);
+            let tasks: Vec<_> = (0..REQUESTS_IN_FLIGHT)
                 .map(|number| {
                     let client_request = ClientRequest {
                         number: number * 3 + 1,
@@ -443,14 +456,14 @@ fn budgets_after_a_kill_equal_the_bill_plus_calls_in_flight() {
                 in_flight += u64::from(!task.await.unwrap());
             }
         }
-        // The next start settles what was in flight.
-        let served = Served::start(&place, &["--upstream", &url]);
-        assert_eq!(served.end("-TERM").0, Some(0));
+        // The next start settles the calls that were in flight.
+        let served = ServeProcess::start(&place, &["--upstream", &url]);
+        assert_eq!(served.stop("-TERM").0, Some(0));
         let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
         assert!(budgets.iter().all(|row| row.held == 0 && (row.spent, 0) == row.recomputed), "{budgets:?}");
         let spent: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
         let billed: u64 = bills.lock().unwrap().values().map(|bill| bill.prompt + bill.completion).sum();
-        // The hold of one call is its prompt in bytes plus its limit. The most that a call is billed is 3,749 tokens.
+        // A call holds the bytes of its prompt plus its limit, and is billed at most 3,749 tokens.
         let (most_held, most_billed) = (4_096 + 120, 3_749);
         assert!(in_flight > 0, "some were in flight");
         assert!(

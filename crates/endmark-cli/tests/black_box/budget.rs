@@ -1,13 +1,13 @@
-//! Budgets of a running gateway from a user's view. (CX-7)
+//! Budgets of a running gateway, from a user's point of view. (CX-7)
 
 use serde_json::{Value, json};
 use testkit::{Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 /// Requests a reply of at most `limit` tokens. Returns the status and the body.
-async fn ask(served: &Served, limit: u64) -> (u16, Value) {
+async fn ask(served: &ServeProcess, limit: u64) -> (u16, Value) {
     let body =
         json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
     let reply = Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await;
@@ -18,12 +18,12 @@ async fn ask(served: &Served, limit: u64) -> (u16, Value) {
 fn a_closed_session_survives_a_kill_and_reopens_when_raised() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        // The variable of another tool; Endmark's own takes precedence.
-        let place = Place::new()
+        // Another tool uses this variable. Endmark's own variable takes precedence.
+        let place = TestFolder::new()
             .with_variable("SRE_AGENT_TOKEN_BUDGET", "7")
             .with_variable("ENDMARK_TOKEN_BUDGET", "1,500");
         let arguments = ["--upstream", &upstream.base_url()];
-        let served = Served::start(&place, &arguments);
+        let served = ServeProcess::start(&place, &arguments);
         for _ in 0..20 {
             assert_eq!(ask(&served, 100).await.0, 200);
         }
@@ -34,9 +34,9 @@ fn a_closed_session_survives_a_kill_and_reopens_when_raised() {
         assert_eq!((status, &refused["error"]["type"]), (402, &json!("endmark_budget")), "{refused}");
         assert_eq!(refused["endmark"]["limit"], 1_500);
         let session = refused["endmark"]["subject"].as_str().unwrap().to_owned();
-        assert_eq!(served.end("-KILL").0, None);
+        assert_eq!(served.stop("-KILL").0, None);
 
-        let served = Served::start(&place, &arguments);
+        let served = ServeProcess::start(&place, &arguments);
         assert_eq!(ask(&served, 1).await.0, 402, "a kill forgets nothing");
         let shown = place.run(&["budget", "--json"]).envelope()["data"]["rows"][0].clone();
         assert_eq!(
@@ -63,7 +63,7 @@ fn a_closed_session_survives_a_kill_and_reopens_when_raised() {
         assert!(too_much.errors.contains("Add at most 1152921504606796476 tokens."), "{}", too_much.errors);
         let doctor = place.run(&["doctor", "--json"]);
         assert!(doctor.output.contains("its budgets and sums are consistent"), "{}", doctor.output);
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
@@ -75,12 +75,12 @@ fn an_invalid_budget_is_refused_with_the_valid_forms() {
         ("zone = \"Europe/Atlantis\"", "like `Europe/Berlin`"),
         ("on_store_error = \"maybe\"", "`open`, `closed`"),
     ] {
-        let place = Place::new().with_file("endmark.toml", format!("[budget]\n{setting}\n"));
+        let place = TestFolder::new().with_file("endmark.toml", format!("[budget]\n{setting}\n"));
         let run = place.run(&["config", "check"]);
         assert_eq!(run.code, 2, "{setting}");
         assert!(run.errors.contains(said), "{setting}: {}", run.errors);
     }
-    let place = Place::new().with_file(
+    let place = TestFolder::new().with_file(
         "endmark.toml",
         "[budget]\nsession_tokens = 0\nday_usd = 2.50\nzone = \"Europe/Berlin\"\n",
     );

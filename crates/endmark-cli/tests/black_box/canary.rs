@@ -1,4 +1,4 @@
-//! Puts secrets into every input that can contain one, and checks that none of them leaks in any form.
+//! Puts secrets into every input that can contain one, and checks that no output contains them in any form.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -10,25 +10,34 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use endmark_store::{Reader, StoreLocation};
 use serde_json::{Value, json};
-use testkit::{Answer, ChatFrames, ForwardProxy, Received, Request, Upstream, chat_reply};
+use testkit::{Answer, ChatFrames, ForwardProxy, ReceivedRequest, Request, Upstream, chat_reply};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-// One secret for each input. None is part of another.
+// One secret for each input. No secret is a part of another.
 const AUTHORIZATION: &str = "canary-Authorization/1+a";
 const API_KEY: &str = "canary-ApiKey/2+b";
 const COOKIE: &str = "canary-Cookie/3+c";
 const QUERY: &str = "canary-Query.4";
-const PASSWORD: &str = "canary-ProxyPassword~5";
-const IN_CONFIG: &str = "canary-KeyInConfig/6+d";
-const IN_ENVIRONMENT: &str = "canary-KeyInEnvironment/7+e";
-const IN_FILE: &str = "canary-KeyInFile/8+f";
-const FOREIGN: &str = "canary-ClientsProxyPassword/9";
-const CANARIES: [&str; 9] =
-    [AUTHORIZATION, API_KEY, COOKIE, QUERY, PASSWORD, IN_CONFIG, IN_ENVIRONMENT, IN_FILE, FOREIGN];
+const PROXY_PASSWORD: &str = "canary-ProxyPassword~5";
+const KEY_IN_CONFIG: &str = "canary-KeyInConfig/6+d";
+const KEY_IN_ENVIRONMENT: &str = "canary-KeyInEnvironment/7+e";
+const KEY_IN_FILE: &str = "canary-KeyInFile/8+f";
+const CLIENT_PROXY_PASSWORD: &str = "canary-ClientsProxyPassword/9";
+const CANARIES: [&str; 9] = [
+    AUTHORIZATION,
+    API_KEY,
+    COOKIE,
+    QUERY,
+    PROXY_PASSWORD,
+    KEY_IN_CONFIG,
+    KEY_IN_ENVIRONMENT,
+    KEY_IN_FILE,
+    CLIENT_PROXY_PASSWORD,
+];
 
-/// Returns every form in which a secret may occur. This is independent of the code that removes them.
-fn forms(secret: &str) -> Vec<String> {
+/// Returns every form in which a secret may occur. Shares no code with the product.
+fn encoded_forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     for before in ["", "x", "xy"] {
         let text = format!("{before}{secret}");
@@ -58,7 +67,7 @@ fn forms(secret: &str) -> Vec<String> {
 
 fn assert_clean(place: &str, bytes: &[u8]) {
     for canary in CANARIES {
-        for form in forms(canary) {
+        for form in encoded_forms(canary) {
             let found = memchr::memmem::find(bytes, form.as_bytes());
             if let Some(at) = found {
                 let around = &bytes[at.saturating_sub(300)..bytes.len().min(at + 300)];
@@ -69,7 +78,7 @@ fn assert_clean(place: &str, bytes: &[u8]) {
 }
 
 /// An upstream that repeats the request in its error messages, and cuts its streams.
-fn echo_in_errors(received: &Received) -> Answer {
+fn echo_in_errors(received: &ReceivedRequest) -> Answer {
     let found = format!("{} {:?}", received.path, received.headers);
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     if body["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
@@ -92,7 +101,7 @@ struct Served {
     address: Option<SocketAddr>,
 }
 
-fn start(place: &Place, log: &Path) -> Served {
+fn start(place: &TestFolder, log: &Path) -> Served {
     let mut command: Command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
     let child = command.stdout(Stdio::null()).stderr(File::create(log).unwrap()).spawn().unwrap();
     let mut served = Served { child, address: None };
@@ -115,15 +124,18 @@ impl Drop for Served {
     }
 }
 
-/// The secrets by which a request is authorised. Each request but one has one of them.
-const JUDGED: [&str; 3] = [AUTHORIZATION, API_KEY, QUERY];
+/// The secrets that authorise a request. Every request but one contains exactly one of them.
+const AUTHORISING_SECRETS: [&str; 3] = [AUTHORIZATION, API_KEY, QUERY];
 
-/// Builds a request with this secret, and with the others that accompany any request.
+/// Builds a request with this secret, and with all secrets that do not authorise.
 fn request(served: &Served, method: &str, path: &str, secret: &str) -> Request {
     let query = if secret == QUERY { format!("?key={secret}") } else { String::new() };
     let request = Request::new(method, served.address.unwrap(), &format!("{path}{query}"))
         .header("cookie", &format!("session={COOKIE}; theme=dark"))
-        .header("proxy-authorization", &format!("Basic {}", STANDARD_NO_PAD.encode(format!("me:{FOREIGN}"))));
+        .header(
+            "proxy-authorization",
+            &format!("Basic {}", STANDARD_NO_PAD.encode(format!("me:{CLIENT_PROXY_PASSWORD}"))),
+        );
     match secret {
         AUTHORIZATION => request.header("authorization", &format!("Bearer {secret}")),
         API_KEY => request.header("x-api-key", secret),
@@ -131,7 +143,7 @@ fn request(served: &Served, method: &str, path: &str, secret: &str) -> Request {
     }
 }
 
-async fn answers_two_secrets(served: &Served) {
+async fn assert_two_secrets_are_accepted(served: &Served) {
     let two = request(served, "POST", "/u/first/v1/chat/completions", QUERY).header("x-api-key", API_KEY);
     let answered = two.json(&chat("half", false)).send().await.read().await;
     assert_eq!(answered.status, 200, "{}", answered.text());
@@ -148,30 +160,30 @@ fn configuration(upstream: &str, proxy: SocketAddr) -> String {
         "[resume]\nmode = \"on\"\n[retry]\nmax_retries = 0\n[limits]\nreconnect_seconds = 0\n\
          [upstreams.first]\nbase_url = \"{upstream}\"\nfallback = \"second\"\n\
          [upstreams.second]\nbase_url = \"{upstream}\"\napi_key = {{ env = \"SECOND_KEY\" }}\n\
-         [upstreams.third]\nbase_url = \"{upstream}\"\napi_key = \"{IN_CONFIG}\"\n\
+         [upstreams.third]\nbase_url = \"{upstream}\"\napi_key = \"{KEY_IN_CONFIG}\"\n\
          [upstreams.fourth]\nbase_url = \"{upstream}\"\napi_key = {{ file = \"fourth.key\" }}\n\
          [upstreams.absent]\nbase_url = \"http://{closed}/v1\"\n\
          [upstreams.far]\nbase_url = \"http://upstream.invalid/v1\"\n\
-         [upstreams.farther]\nbase_url = \"https://upstream.invalid/v1\"\nproxy = \"http://me:{PASSWORD}@{proxy}\"\n"
+         [upstreams.farther]\nbase_url = \"https://upstream.invalid/v1\"\nproxy = \"http://me:{PROXY_PASSWORD}@{proxy}\"\n"
     )
 }
 
 #[tokio::test]
 async fn no_output_contains_a_secret() {
     let upstream = Upstream::start(echo_in_errors).await;
-    // The proxy rejects every client before it looks for the upstream.
+    // The proxy rejects every client before it connects to the upstream.
     let proxy = ForwardProxy::start(Some("nobody")).await;
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("endmark.toml", configuration(&upstream.base_url(), proxy.address()))
-        .with_file("fourth.key", format!("{IN_FILE}\n"))
-        .with_variable("SECOND_KEY", IN_ENVIRONMENT)
-        .with_variable("HTTP_PROXY", &format!("http://me:{PASSWORD}@{}", proxy.address()))
+        .with_file("fourth.key", format!("{KEY_IN_FILE}\n"))
+        .with_variable("SECOND_KEY", KEY_IN_ENVIRONMENT)
+        .with_variable("HTTP_PROXY", &format!("http://me:{PROXY_PASSWORD}@{}", proxy.address()))
         .with_variable("ENDMARK_LOG", "trace");
     let log = place.path().join("log.txt");
     let mut served = start(&place, &log);
 
     let mut own_errors = 0;
-    let mut secrets = JUDGED.into_iter().cycle();
+    let mut secrets = AUTHORISING_SECRETS.into_iter().cycle();
     let mut next = || secrets.next().unwrap();
     for upstream in ["first", "second", "third", "fourth", "absent", "far", "farther"] {
         for model in ["refuse", "overload", "page", "cut", "half"] {
@@ -184,8 +196,8 @@ async fn no_output_contains_a_secret() {
                     own_errors += 1;
                     assert_clean(&format!("the answer to {path} for {model}"), &reply.body);
                 }
-                // An upstream's own message reaches its client, but never contains a key of the gateway.
-                for own in [IN_CONFIG, IN_ENVIRONMENT, IN_FILE, PASSWORD] {
+                // The client gets the upstream's own message, but without any key of the gateway.
+                for own in [KEY_IN_CONFIG, KEY_IN_ENVIRONMENT, KEY_IN_FILE, PROXY_PASSWORD] {
                     assert!(!text.contains(own), "{own} in the answer to {path} for {model}: {text}");
                 }
             }
@@ -206,14 +218,14 @@ async fn no_output_contains_a_secret() {
         assert_clean(path, &reply.body);
         assert_clean(path, format!("{:?}", reply.headers).as_bytes());
     }
-    answers_two_secrets(&served).await;
-    // The keys did reach the upstream; otherwise this test proves nothing.
+    assert_two_secrets_are_accepted(&served).await;
+    // Check that the keys really reached the upstream.
     let received = format!("{:?}", upstream.requests());
-    for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, IN_CONFIG, IN_ENVIRONMENT, IN_FILE] {
+    for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, KEY_IN_CONFIG, KEY_IN_ENVIRONMENT, KEY_IN_FILE] {
         assert!(received.contains(canary), "{canary} never arrived");
     }
     let seen = proxy.requests();
-    let found = STANDARD_NO_PAD.encode(format!("me:{PASSWORD}"));
+    let found = STANDARD_NO_PAD.encode(format!("me:{PROXY_PASSWORD}"));
     for method in ["POST http://upstream.invalid/", "CONNECT upstream.invalid:443"] {
         let hit = seen.iter().find(|hit| hit.line.starts_with(method)).unwrap();
         assert!(hit.authorization.as_deref().unwrap().contains(found.trim_end_matches('=')), "{hit:?}");
@@ -245,10 +257,10 @@ async fn no_output_contains_a_secret() {
     assert!(rows > 0 || log["data"].to_string().len() > 200, "cut replies were recorded: {log}");
 }
 
-/// An upstream that repeats the request in every text of its replies, which are all cut.
-fn echo_in_replies(received: &Received) -> Answer {
+/// An upstream that repeats the request in every text of its replies, and cuts all replies.
+fn echo_in_replies(received: &ReceivedRequest) -> Answer {
     let found = format!("{} {:?}", received.path, received.headers);
-    // Wherever a text is clipped, no part of a secret may precede that point.
+    // The padding makes the gateway clip the text inside a secret.
     let model = format!("{}{found}", "m".repeat(90));
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": found, "arguments": "{\"a\": \"b"}});
@@ -271,15 +283,15 @@ async fn a_secret_repeated_by_a_reply_is_not_stored_or_logged() {
     let upstream = Upstream::start(echo_in_replies).await;
     let proxy = ForwardProxy::start(Some("nobody")).await;
     let settings = configuration(&upstream.base_url(), proxy.address());
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("endmark.toml", format!("[store_policy]\nkeep_text = true\n{settings}"))
-        .with_file("fourth.key", IN_FILE)
-        .with_variable("SECOND_KEY", IN_ENVIRONMENT)
+        .with_file("fourth.key", KEY_IN_FILE)
+        .with_variable("SECOND_KEY", KEY_IN_ENVIRONMENT)
         .with_variable("ENDMARK_LOG", "trace");
     let log = place.path().join("log.txt");
     let mut served = start(&place, &log);
     for upstream in ["first", "second", "third", "fourth"] {
-        for secret in JUDGED {
+        for secret in AUTHORISING_SECRETS {
             for model in ["text", "calls", &format!("text {secret}")] {
                 for stream in [false, true] {
                     let path = format!("/u/{upstream}/v1/chat/completions");
@@ -294,7 +306,7 @@ async fn a_secret_repeated_by_a_reply_is_not_stored_or_logged() {
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     let stored = fs::read(place.store()).unwrap();
     assert_clean("the store", &stored);
-    // Nor the beginning of a secret, if the text around it was clipped.
+    // A clipped text must not contain the beginning of a secret either.
     assert!(memchr::memmem::find(&stored, b"canary").is_none());
     assert_clean("the log", &fs::read(&log).unwrap());
     let calls = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();

@@ -1,13 +1,13 @@
-//! `cap`: through the built command, as a pipe, a file, an envelope and a batch (CX-5).
+//! `cap` with a pipe, a file, an envelope and a batch (CX-5).
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-/// A log of about `bytes` bytes, with an error in its middle.
+/// Returns a log of about `bytes` bytes, with an error in the middle.
 fn log(bytes: usize) -> String {
     let mut log = String::new();
     let (mut number, mut has_error) = (0, false);
@@ -21,7 +21,7 @@ fn log(bytes: usize) -> String {
     log
 }
 
-fn batch(place: &Place, requests: &[Value]) -> (i32, Vec<Value>) {
+fn batch(place: &TestFolder, requests: &[Value]) -> (i32, Vec<Value>) {
     let input = requests.iter().fold(String::new(), |input, request| input + &format!("{request}\n"));
     let run = place.run_with_input(&["cap", "--batch", "--no-store"], input);
     (run.code, run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
@@ -29,14 +29,14 @@ fn batch(place: &Place, requests: &[Value]) -> (i32, Vec<Value>) {
 
 #[test]
 fn a_capped_pipe_keeps_its_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run_with_input(&["cap", "--no-store", "--max-chars", "3000"], log(400_000));
     assert_eq!(run.code, 0, "{}", run.errors);
     assert!(run.output.chars().count() <= 3_000);
     assert_eq!(run.output.matches("ERROR").count(), 1);
     assert!(run.output.starts_with("[… ") && run.output.lines().next().unwrap().ends_with(" left out …]"));
     assert!(run.errors.contains(" characters are left out"), "{}", run.errors);
-    // If a marker has no room for the handle, the handle is reported separately.
+    // If the marker has no room for the handle, a warning contains it.
     let short = place.run_with_input(&["cap", "--max-chars", "80"], log(40_000));
     let handle = short.errors.split("endmark read ").nth(1).unwrap().split('`').next().unwrap();
     assert!(!short.output.contains(handle));
@@ -49,8 +49,8 @@ fn a_capped_pipe_keeps_its_error() {
 fn the_envelope_has_the_format_and_a_warning_for_a_cut() {
     let rows: Vec<Value> =
         (0..2_000).map(|id| json!({"id": id, "state": if id == 999 { "lost" } else { "ok" }})).collect();
-    let place =
-        Place::new().with_file("rows.json", json!({"rows": rows, "log": "x".repeat(300_000)}).to_string());
+    let place = TestFolder::new()
+        .with_file("rows.json", json!({"rows": rows, "log": "x".repeat(300_000)}).to_string());
     let envelope = place.run(&["cap", "--json", "--no-store", "rows.json"]).envelope();
     assert_eq!(envelope["data"]["format"], "json");
     assert_eq!(envelope["data"]["handle"], Value::Null);
@@ -67,7 +67,7 @@ fn the_envelope_has_the_format_and_a_warning_for_a_cut() {
 
 #[test]
 fn a_batch_accepts_limits_in_every_unit() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = log(20_000);
     let (code, answers) = batch(
         &place,
@@ -110,9 +110,10 @@ fn a_batch_accepts_limits_in_every_unit() {
 #[test]
 fn limits_are_configurable_and_impossible_ones_are_refused() {
     let text = log(400_000);
-    let place = Place::new().with_file("endmark.toml", "[cap]\nmax_chars = 1000\n").with_file("log", &text);
+    let place =
+        TestFolder::new().with_file("endmark.toml", "[cap]\nmax_chars = 1000\n").with_file("log", &text);
     assert!(place.run(&["cap", "--no-store", "log"]).output.chars().count() <= 1_000);
-    let place = Place::new().with_variable("MAX_RESULT_CHARS", "2000").with_file("log", &text);
+    let place = TestFolder::new().with_variable("MAX_RESULT_CHARS", "2000").with_file("log", &text);
     let size = place.run(&["cap", "--no-store", "log"]).output.chars().count();
     assert!((1_000..=2_000).contains(&size), "{size}");
     let tokens = place.run(&["cap", "--no-store", "--max-tokens", "300", "log"]);
@@ -131,14 +132,14 @@ fn limits_are_configurable_and_impossible_ones_are_refused() {
     assert!(foreign.errors.contains("byte 2"), "{}", foreign.errors);
 }
 
-/// `VmHWM` of a process, in bytes.
+/// Returns the peak memory (`VmHWM`) of a process, in bytes.
 fn peak_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// `ENDMARK_TEST_CAP_BYTES` sets a larger size; the published figures use 5 GB.
+/// `ENDMARK_TEST_CAP_BYTES` sets a larger size. The published figures use 5 GB.
 #[test]
 fn an_endless_pipe_uses_bounded_memory() {
     let most: u64 = std::env::var("ENDMARK_TEST_CAP_BYTES").map_or(2 << 20, |bytes| bytes.parse().unwrap());
@@ -149,7 +150,7 @@ fn an_endless_pipe_uses_bounded_memory() {
             id % 9
         )
     });
-    let place = Place::new();
+    let place = TestFolder::new();
     for chunk in [log(64 << 10), rows, "x".repeat(64 << 10)] {
         let mut child = place.command(&["cap", "--no-store"]).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();

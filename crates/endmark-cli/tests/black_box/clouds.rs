@@ -1,37 +1,44 @@
-//! Cloud paths of the same formats: Azure's deployments and its own version, and Vertex AI's projects.
+//! Cloud variants of the formats: Azure's deployments and API version, and Vertex AI's projects.
 
 use serde_json::{Value, json};
-use testkit::{Dialect, DialectAdapter, Prefill, Received, Reply, Request, Respond, ScriptedModel, Upstream};
+use testkit::{
+    ModelFormat, ModelFormatAdapter, PrefillBehaviour, ReceivedRequest, Reply, Request, Respond,
+    ScriptedModel, Upstream,
+};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 const VERTEX: &str = "projects/p-1/locations/global/publishers/google/models/gemini-x";
 
 fn model() -> ScriptedModel {
-    ScriptedModel::new(STORY).prefill(Prefill::Echoes)
+    ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)
 }
 
-/// Starts a gateway before a scripted server, with these additional settings.
-async fn start(respond: impl Respond, path: &str, settings: &str) -> (Upstream, Served, Place) {
+/// Starts a gateway with a scripted upstream and these additional settings.
+async fn start_gateway(
+    respond: impl Respond,
+    path: &str,
+    settings: &str,
+) -> (Upstream, ServeProcess, TestFolder) {
     let upstream = Upstream::start(respond).await;
     let configuration = format!(
         "[resume]\nmode = \"on\"\n\n[upstreams.other]\nformat = \"anthropic\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\n\
          [upstreams.cloud]\nbase_url = \"http://{}{path}\"\n{settings}\n",
         upstream.address()
     );
-    let place = Place::new().with_file("endmark.toml", configuration);
-    let served = Served::start(&place, &[]);
+    let place = TestFolder::new().with_file("endmark.toml", configuration);
+    let served = ServeProcess::start(&place, &[]);
     (upstream, served, place)
 }
 
-async fn post(served: &Served, path: &str, key: (&str, &str), body: &Value) -> Reply {
+async fn post(served: &ServeProcess, path: &str, key: (&str, &str), body: &Value) -> Reply {
     Request::post(served.address, path).header(key.0, key.1).json(body).send().await.read().await
 }
 
-/// A request that the model cuts after seven tokens.
-fn chat(stream: bool) -> Value {
+/// Returns a request whose reply is cut after 7 tokens.
+fn chat_request(stream: bool) -> Value {
     json!({"max_tokens": 7, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
@@ -50,10 +57,10 @@ fn an_azure_deployment_returns_whole_replies() {
         let path = "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21";
         for (settings, key) in [("", "of-the-client"), ("api_key = \"of-the-upstream\"", "of-the-upstream")] {
             for stream in [false, true] {
-                let (upstream, served, _place) = start(model(), "/openai/v1", settings).await;
-                let reply = post(&served, path, ("api-key", "of-the-client"), &chat(stream)).await;
+                let (upstream, served, _place) = start_gateway(model(), "/openai/v1", settings).await;
+                let reply = post(&served, path, ("api-key", "of-the-client"), &chat_request(stream)).await;
                 assert_eq!((reply.status, chat_text(&reply).as_str()), (200, STORY), "{}", reply.text());
-                let sent_requests: Vec<Received> = upstream.requests();
+                let sent_requests: Vec<ReceivedRequest> = upstream.requests();
                 assert_eq!(sent_requests.len(), 2, "the reply, and the rest of it");
                 for request in sent_requests {
                     assert_eq!((request.path.as_str(), request.header("api-key")), (path, Some(key)));
@@ -68,19 +75,20 @@ fn an_azure_deployment_returns_whole_replies() {
 fn the_azure_api_version_is_read_in_both_openai_formats() {
     in_runtime(async {
         let key = ("authorization", "Bearer of-the-client");
-        // One library uses the configured address, another only the usual path.
+        // One library uses the configured address, and another always uses the usual path.
         for path in ["/openai/v1/chat/completions", "/v1/chat/completions"] {
-            let (upstream, served, _place) = start(model(), "/openai/v1", "").await;
-            let reply = post(&served, path, key, &chat(true)).await;
+            let (upstream, served, _place) = start_gateway(model(), "/openai/v1", "").await;
+            let reply = post(&served, path, key, &chat_request(true)).await;
             assert_eq!(chat_text(&reply), STORY, "{path}: {}", reply.text());
             let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
             assert_eq!(paths, ["/openai/v1/chat/completions"; 2], "{path}");
         }
         for path in ["/openai/v1/responses", "/openai/responses?api-version=preview"] {
             let (upstream, served, _place) =
-                start(DialectAdapter::new(Dialect::Responses, model()), "/openai/v1", "").await;
-            let reply = post(&served, path, key, &Dialect::Responses.request(7, true)).await;
-            assert_eq!(Dialect::Responses.hear(&reply).text, STORY, "{path}: {}", reply.text());
+                start_gateway(ModelFormatAdapter::new(ModelFormat::Responses, model()), "/openai/v1", "")
+                    .await;
+            let reply = post(&served, path, key, &ModelFormat::Responses.request(7, true)).await;
+            assert_eq!(ModelFormat::Responses.assemble(&reply).text, STORY, "{path}: {}", reply.text());
             let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
             assert_eq!(paths, [path; 2]);
         }
@@ -91,14 +99,18 @@ fn the_azure_api_version_is_read_in_both_openai_formats() {
 fn a_vertex_ai_model_returns_whole_replies() {
     in_runtime(async {
         for version in ["v1", "v1beta1"] {
-            let (upstream, served, _place) =
-                start(DialectAdapter::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+            let (upstream, served, _place) = start_gateway(
+                ModelFormatAdapter::new(ModelFormat::Gemini, model()),
+                "/v1",
+                "format = \"gemini\"",
+            )
+            .await;
             for (method, stream) in [("generateContent", false), ("streamGenerateContent?alt=sse", true)] {
                 let before = upstream.requests().len();
                 let path = format!("/{version}/{VERTEX}:{method}");
-                let body = Dialect::Gemini.request(7, stream);
+                let body = ModelFormat::Gemini.request(7, stream);
                 let reply = post(&served, &path, ("authorization", "Bearer of-the-client"), &body).await;
-                assert_eq!(Dialect::Gemini.hear(&reply).text, STORY, "{path}: {}", reply.text());
+                assert_eq!(ModelFormat::Gemini.assemble(&reply).text, STORY, "{path}: {}", reply.text());
                 let sent_requests = upstream.requests().split_off(before);
                 assert_eq!(sent_requests.len(), 2, "{path}");
                 for request in sent_requests {
@@ -113,8 +125,12 @@ fn a_vertex_ai_model_returns_whole_replies() {
 #[test]
 fn other_cloud_paths_pass_untouched() {
     in_runtime(async {
-        let (upstream, served, _place) =
-            start(DialectAdapter::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+        let (upstream, served, _place) = start_gateway(
+            ModelFormatAdapter::new(ModelFormat::Gemini, model()),
+            "/v1",
+            "format = \"gemini\"",
+        )
+        .await;
         for path in [
             format!("/v1/{VERTEX}:countTokens"),
             "/v1/projects/p-1/locations/global/publishers/anthropic/models/m:rawPredict".to_owned(),

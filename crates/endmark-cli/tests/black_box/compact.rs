@@ -1,13 +1,13 @@
-//! `compact`: what is condensed, what stays, and batches. (CX-1 to CX-4)
+//! `compact`: which messages are condensed, which stay, and batches. (CX-1 to CX-4)
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-/// An agent's history of many steps: each reads a file, and one of them fails.
-fn messages() -> Vec<Value> {
+/// Returns an agent's long history. Each step reads a file, and one of them fails.
+fn long_history() -> Vec<Value> {
     let mut messages = vec![
         json!({"role": "system", "content": "You sort orders."}),
         json!({"role": "user", "content": "Sort the orders of account ac_77120, and never touch order ZX-9931."}),
@@ -31,15 +31,15 @@ fn messages() -> Vec<Value> {
 
 #[test]
 fn a_condensed_history_keeps_what_its_agent_needs() {
-    let body = json!({"model": "m", "messages": messages(), "temperature": 0.5}).to_string();
-    let place = Place::new().with_file("request.json", &body);
+    let body = json!({"model": "m", "messages": long_history(), "temperature": 0.5}).to_string();
+    let place = TestFolder::new().with_file("request.json", &body);
     let run = place.run(&["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3500"]);
     assert_eq!(run.code, 0, "{}", run.errors);
     assert!(run.errors.contains("Compacted: "), "{}", run.errors);
     let request: Value = serde_json::from_str(&run.output).unwrap();
     let after = request["messages"].as_array().unwrap();
-    let before = messages();
-    // The instructions, the task and the newest ten messages are unchanged.
+    let before = long_history();
+    // The instructions, the task and the ten newest messages are unchanged.
     assert_eq!(after[..2], before[..2]);
     assert_eq!(after[after.len() - 10..], before[before.len() - 10..]);
     assert_eq!(request["temperature"], 0.5);
@@ -63,8 +63,8 @@ fn a_condensed_history_keeps_what_its_agent_needs() {
 
 #[test]
 fn the_original_is_kept_under_the_handle_of_the_receipt() {
-    let body = json!({"model": "m", "messages": messages()}).to_string();
-    let place = Place::new().with_file("request.json", &body);
+    let body = json!({"model": "m", "messages": long_history()}).to_string();
+    let place = TestFolder::new().with_file("request.json", &body);
     let command_line =
         ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000", "--json"];
     let kept = place.run(&command_line).envelope();
@@ -73,7 +73,7 @@ fn the_original_is_kept_under_the_handle_of_the_receipt() {
     assert_eq!((read.code, read.output), (0, body), "{}", read.errors);
     let without = place.run(&[&command_line[..], &["--no-store"]].concat()).envelope();
     assert_eq!(without["data"]["receipt"]["handle"], Value::Null);
-    // If the original cannot be stored, the answer is complete all the same.
+    // If the original cannot be stored, the answer is still complete.
     let nowhere =
         place.run(&[&command_line[..], &["--store", "sqlite:/dev/null/endmark.db"]].concat()).envelope();
     assert_eq!(nowhere["warnings"][0]["code"], "NOT_KEPT", "{nowhere}");
@@ -83,7 +83,7 @@ fn the_original_is_kept_under_the_handle_of_the_receipt() {
 #[test]
 fn a_small_conversation_is_unchanged() {
     let body = "{ \"contents\" : [ {\"role\":\"user\",\"parts\":[{\"text\":\"Hi\\u0021\"}]} ],\"n\":1.0}";
-    let place = Place::new().with_file("request.json", body);
+    let place = TestFolder::new().with_file("request.json", body);
     let run = place.run(&["compact", "--for", "gemini", "request.json"]);
     assert_eq!((run.code, run.output.as_str()), (0, body));
     let envelope = place.run(&["compact", "--for", "gemini", "request.json", "--json"]).envelope();
@@ -93,9 +93,9 @@ fn a_small_conversation_is_unchanged() {
 }
 
 #[test]
-fn a_bare_list_is_condensed_to_its_share() {
-    let list = Value::from(messages()).to_string();
-    let place = Place::new().with_file("messages.json", list);
+fn a_bare_list_of_messages_is_condensed_to_the_requested_share() {
+    let list = Value::from(long_history()).to_string();
+    let place = TestFolder::new().with_file("messages.json", list);
     let envelope = place
         .run(&["compact", "messages.json", "--for", "openai_chat", "--keep-share", "0.2", "--json"])
         .envelope();
@@ -112,8 +112,8 @@ fn a_bare_list_is_condensed_to_its_share() {
 #[test]
 fn the_threshold_counts_the_whole_request() {
     let tools: Vec<Value> = (0..400).map(|number| json!({"type": "function", "function": {"name": format!("tool_{number}"), "description": "does one thing and then another"}})).collect();
-    let body = json!({"tools": tools, "messages": messages()}).to_string();
-    let place = Place::new().with_file("request.json", body);
+    let body = json!({"tools": tools, "messages": long_history()}).to_string();
+    let place = TestFolder::new().with_file("request.json", body);
     let run = |mode| {
         place
             .run(&[
@@ -137,11 +137,12 @@ fn the_threshold_counts_the_whole_request() {
 
 #[test]
 fn a_batch_continues_after_a_bad_line() {
-    let good = json!({"id": 1, "for": "openai_chat", "request": messages(), "keep_share": 0.3});
+    let good = json!({"id": 1, "for": "openai_chat", "request": long_history(), "keep_share": 0.3});
     let number = "{\"id\":\"n\",\"for\":\"openai_chat\",\"request\":{\"messages\":[],\"seed\":1e2}}";
-    let bad = json!({"id": 2, "for": "gemini", "request": messages()});
+    let bad = json!({"id": 2, "for": "gemini", "request": long_history()});
     let unknown = json!({"id": 3, "for": "smoke_signals", "request": []});
-    let place = Place::new().with_file("lines", format!("{good}\n{bad}\n{unknown}\nno json\n{number}\n"));
+    let place =
+        TestFolder::new().with_file("lines", format!("{good}\n{bad}\n{unknown}\nno json\n{number}\n"));
     let run = place.run(&["compact", "--batch", "lines"]);
     assert_eq!(run.code, 2);
     let lines: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -161,15 +162,19 @@ fn a_batch_continues_after_a_bad_line() {
 fn a_conversation_nested_too_deeply_is_bad_input() {
     let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
     let request = format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"x":{deep}}}"#);
-    let run =
-        Place::new().with_file("deep.json", &request).run(&["compact", "--for", "openai_chat", "deep.json"]);
+    let run = TestFolder::new().with_file("deep.json", &request).run(&[
+        "compact",
+        "--for",
+        "openai_chat",
+        "deep.json",
+    ]);
     assert_eq!(run.code, 2, "{}", run.errors);
     assert!(run.errors.contains("is nested too deeply") && !run.errors.contains("bug"), "{}", run.errors);
 }
 
 #[test]
 fn input_that_is_not_a_conversation_is_refused() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("cut.json", "{\"messages\":[{\"role\"")
         .with_file("other.json", "{\"input\":7}");
     let cut = place.run(&["compact", "--for", "openai_chat", "cut.json"]);
@@ -184,7 +189,7 @@ fn input_that_is_not_a_conversation_is_refused() {
     }
 }
 
-/// Searches `from..to` of a log, of which every seventh fails, with a conclusion after each.
+/// Returns the searches `from..to` of a log, each with a conclusion. Every seventh search fails.
 fn searches(from: usize, to: usize) -> Vec<Value> {
     let mut messages = Vec::new();
     for number in from..to {
@@ -207,13 +212,13 @@ fn searches(from: usize, to: usize) -> Vec<Value> {
 }
 
 #[test]
-fn calls_without_their_own_line_are_grouped_and_counted() {
+fn calls_without_a_separate_line_are_grouped_and_counted() {
     let mut messages = vec![json!({"role": "user", "content": "Find why the checkout fails."})];
     let mut expected = 0;
     for (from, to) in [(0, 60), (60, 90)] {
         messages.extend(searches(from, to));
         let body = json!({"model": "m", "messages": messages}).to_string();
-        let place = Place::new().with_file("request.json", body);
+        let place = TestFolder::new().with_file("request.json", body);
         let words = ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "4000", "--json"];
         let data = place.run(&words).envelope()["data"].take();
         let anchors = &data["receipt"]["anchors"];
@@ -229,7 +234,7 @@ fn calls_without_their_own_line_are_grouped_and_counted() {
         let grouped = of_group("ok") + of_group("exit 3");
         assert_eq!((grouped, grouped), (number("grouped_calls", "kept"), number("grouped_calls", "found")));
         assert!(of_group("exit 3") > 2, "{summary}");
-        // Every call is accounted for: in a line, in a group, or unchanged.
+        // Every call appears: in its own line, in a group, or unchanged.
         let left = messages.iter().filter(|message| message["role"] == "tool").count() as u64;
         expected += (to - from) as u64;
         assert_eq!(number("calls", "kept") + grouped + left, expected, "{anchors}: {summary}");

@@ -1,8 +1,8 @@
-//! The configuration: layers, origins, mistakes.
+//! The configuration: layers, sources and mistakes.
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 fn value<'a>(envelope: &'a Value, key: &str) -> &'a Value {
     let values = envelope["data"]["values"].as_array().unwrap();
@@ -11,8 +11,8 @@ fn value<'a>(envelope: &'a Value, key: &str) -> &'a Value {
 
 #[test]
 fn a_typo_names_the_nearest_key_the_file_and_the_line() {
-    let place =
-        Place::new().with_file("endmark.toml", "listen = \"127.0.0.1:1\"\n\n[resume]\nmax_atempts = 3\n");
+    let place = TestFolder::new()
+        .with_file("endmark.toml", "listen = \"127.0.0.1:1\"\n\n[resume]\nmax_atempts = 3\n");
     let run = place.run(&["config"]);
     assert_eq!((run.code, run.output.as_str()), (2, ""));
     assert_eq!(
@@ -26,7 +26,7 @@ fn a_typo_names_the_nearest_key_the_file_and_the_line() {
 
 #[test]
 fn every_value_reports_its_source() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file(
             "endmark.toml",
             "[resume]\nmode = \"off\"\n\n[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
@@ -45,7 +45,7 @@ fn every_value_reports_its_source() {
     assert!(place.run(&["config"]).output.contains("max_attempts = 5"));
 }
 
-/// The files in `examples/` are valid without a warning, and name their subject.
+/// The files in `examples/` cause no warning, and their first line states their subject.
 #[test]
 fn every_example_is_a_valid_configuration() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -53,7 +53,7 @@ fn every_example_is_a_valid_configuration() {
     for file in std::fs::read_dir(folder).unwrap() {
         let file = file.unwrap().path();
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let place = Place::new().with_file("endmark.toml", std::fs::read(&file).unwrap());
+        let place = TestFolder::new().with_file("endmark.toml", std::fs::read(&file).unwrap());
         let check = place.run(&["config", "check"]);
         assert_eq!((check.code, check.errors.as_str()), (0, ""), "{name}: {}", check.output);
         let envelope = place.run(&["config", "--json"]).envelope();
@@ -66,9 +66,9 @@ fn every_example_is_a_valid_configuration() {
 
 #[test]
 fn a_shown_configuration_can_be_read_again() {
-    let shown = Place::new().run(&["config", "show"]);
+    let shown = TestFolder::new().run(&["config", "show"]);
     assert_eq!(shown.code, 0);
-    let again = Place::new().with_file("other.toml", &shown.output).run(&[
+    let again = TestFolder::new().with_file("other.toml", &shown.output).run(&[
         "--config",
         "other.toml",
         "config",
@@ -79,7 +79,7 @@ fn a_shown_configuration_can_be_read_again() {
 
 #[test]
 fn a_key_is_never_shown() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file(
             "endmark.toml",
             "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-in-the-file\"\n",
@@ -96,7 +96,7 @@ fn a_key_is_never_shown() {
 #[test]
 fn a_missing_key_or_schema_fails_the_check() {
     let text = "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n[schemas]\nticket = \"ticket.json\"\n";
-    let place = Place::new().with_file("endmark.toml", text);
+    let place = TestFolder::new().with_file("endmark.toml", text);
     let run = place.run(&["config", "check"]);
     assert_eq!(run.code, 1);
     assert!(run.output.contains("the environment variable `A_KEY` is not set"), "{}", run.output);
@@ -109,13 +109,13 @@ fn a_missing_key_or_schema_fails_the_check() {
 fn the_check_reports_all_problems_at_once() {
     let text = "admin_key = \"short\"\n[resume]\nmode = \"sometimes\"\n[upstreams.a]\n\
                 base_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n";
-    let place = Place::new().with_file("endmark.toml", text);
+    let place = TestFolder::new().with_file("endmark.toml", text);
     let run = place.run(&["config", "check"]);
     assert_eq!(run.code, 2, "{}", run.output);
     for part in ["3 problems", "admin_key: ", "`resume.mode`", "upstreams.a.api_key: "] {
         assert!(run.errors.contains(part), "{part}: {}", run.errors);
     }
-    // Errors that only the check finds do not prevent other commands.
+    // Errors that only `config check` finds do not affect other commands.
     let place = place.with_file("endmark.toml", text.replace("sometimes", "on"));
     let run = place.run(&["config", "check"]);
     assert!(run.code == 1 && run.output.contains("FAIL  admin_key"), "{}", run.output);
@@ -124,7 +124,7 @@ fn the_check_reports_all_problems_at_once() {
 
 #[test]
 fn the_named_file_or_the_first_existing_one_is_used() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let none = place.run(&["config", "path", "--json"]);
     assert_eq!((none.code, none.envelope()["error"]["code"].as_str()), (1, Some("no_file")));
     std::fs::create_dir_all(place.path().join(".config/endmark")).unwrap();
@@ -142,7 +142,7 @@ fn the_named_file_or_the_first_existing_one_is_used() {
 
 #[test]
 fn an_unknown_variable_causes_a_warning() {
-    let place = Place::new().with_variable("ENDMARK_RESUM_MODE", "on");
+    let place = TestFolder::new().with_variable("ENDMARK_RESUM_MODE", "on");
     let run = place.run(&["config"]);
     assert_eq!(run.code, 0);
     assert!(run.errors.contains("did you mean `ENDMARK_RESUME_MODE`?"), "{}", run.errors);
@@ -153,7 +153,7 @@ fn an_unknown_variable_causes_a_warning() {
 #[test]
 fn every_set_option_applies_at_any_position() {
     let set = |arguments: &[&str], key| {
-        let run = Place::new().run(&[arguments, &["--json"]].concat());
+        let run = TestFolder::new().run(&[arguments, &["--json"]].concat());
         let envelope = run.envelope();
         (value(&envelope, key)["value"].clone(), value(&envelope, key)["origin"]["kind"].clone())
     };
@@ -170,16 +170,16 @@ fn every_set_option_applies_at_any_position() {
     assert_eq!(set(&twice, "resume.max_attempts").0, 4);
     for arguments in [&["--help"][..], &["config", "--help"], &["log", "show", "--help"], &["man", "detect"]]
     {
-        let run = Place::new().run(arguments);
+        let run = TestFolder::new().run(arguments);
         assert_eq!((run.code, run.output.contains("set")), (0, true), "{arguments:?}");
     }
-    let unknown = Place::new().run(&["--set", "resume.mod=on", "config", "--set", "resume.mode=on"]);
+    let unknown = TestFolder::new().run(&["--set", "resume.mod=on", "config", "--set", "resume.mode=on"]);
     assert_eq!(unknown.code, 2, "{}", unknown.output);
 }
 
 #[test]
-fn the_proxy_in_use_is_shown_without_its_password() {
-    let place = Place::new()
+fn the_effective_proxy_is_shown_without_its_password() {
+    let place = TestFolder::new()
         .with_file(
             "endmark.toml",
             "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n\
@@ -206,8 +206,9 @@ fn the_proxy_in_use_is_shown_without_its_password() {
 #[test]
 fn an_invalid_proxy_is_named_by_its_source() {
     let far = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
-    let place =
-        Place::new().with_file("endmark.toml", far).with_variable("ALL_PROXY", "socks5://me:pass-word@p:1");
+    let place = TestFolder::new()
+        .with_file("endmark.toml", far)
+        .with_variable("ALL_PROXY", "socks5://me:pass-word@p:1");
     let run = place.run(&["config", "check"]);
     assert_eq!(run.code, 1);
     assert!(run.output.contains("ALL_PROXY") && run.output.contains("SOCKS"), "{}", run.output);
@@ -216,7 +217,7 @@ fn an_invalid_proxy_is_named_by_its_source() {
     assert_eq!(run.code, 2);
     assert!(run.errors.contains("ALL_PROXY") && run.errors.contains("hint:"), "{}", run.errors);
 
-    let run = Place::new()
+    let run = TestFolder::new()
         .with_file("endmark.toml", format!("{far}proxy = \"ftp://me:pass-word@p\"\n"))
         .run(&["config"]);
     assert_eq!(run.code, 2);
@@ -226,20 +227,20 @@ fn an_invalid_proxy_is_named_by_its_source() {
 #[test]
 fn a_key_may_be_in_its_own_file() {
     let text = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\napi_key = { file = \"far.key\" }\n";
-    let place = Place::new().with_file("endmark.toml", text).with_file("far.key", "sk-of-far\n");
+    let place = TestFolder::new().with_file("endmark.toml", text).with_file("far.key", "sk-of-far\n");
     let run = place.run(&["config", "check"]);
     assert_eq!(run.code, 0, "{}", run.output);
     let shown = place.run(&["config"]).output;
     assert!(shown.contains("api_key = { file = \"far.key\" }"), "{shown}");
     for (contents, said) in [("", "is empty"), ("sk-1\nsk-2\n", "more than one line")] {
-        let run = Place::new()
+        let run = TestFolder::new()
             .with_file("endmark.toml", text)
             .with_file("far.key", contents)
             .run(&["config", "check"]);
         assert_eq!(run.code, 1);
         assert!(run.output.contains("far.key") && run.output.contains(said), "{}", run.output);
     }
-    let run = Place::new().with_file("endmark.toml", text).run(&["serve"]);
+    let run = TestFolder::new().with_file("endmark.toml", text).run(&["serve"]);
     assert_eq!(run.code, 2);
     assert!(
         run.errors.contains("far.key") && run.errors.contains("the key of the upstream `far`"),
@@ -251,14 +252,15 @@ fn a_key_may_be_in_its_own_file() {
 #[test]
 fn a_ca_file_without_a_certificate_is_refused() {
     let text = "ca_file = \"own.pem\"\n[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
-    let run = Place::new().with_file("endmark.toml", text).with_file("own.pem", "nothing").run(&["serve"]);
+    let run =
+        TestFolder::new().with_file("endmark.toml", text).with_file("own.pem", "nothing").run(&["serve"]);
     assert_eq!(run.code, 2);
     assert!(run.errors.contains("own.pem") && run.errors.contains("no certificate"), "{}", run.errors);
-    let run = Place::new().with_file("endmark.toml", text).run(&["config", "check"]);
+    let run = TestFolder::new().with_file("endmark.toml", text).run(&["config", "check"]);
     assert_eq!(run.code, 1);
     assert!(run.output.contains("own.pem"), "{}", run.output);
     let https = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
-    let run = Place::new()
+    let run = TestFolder::new()
         .with_file("endmark.toml", https)
         .with_variable("SSL_CERT_FILE", "/nowhere.pem")
         .run(&["serve"]);
@@ -273,12 +275,12 @@ fn a_fallback_of_another_format_is_refused_with_suitable_ones() {
     };
     let mut configuration = upstream("first", "fallback = \"claude\"");
     configuration += &upstream("claude", "format = \"anthropic\"");
-    let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
+    let run = TestFolder::new().with_file("endmark.toml", &configuration).run(&["config"]);
     assert_eq!(run.code, 2);
     assert!(run.errors.contains("upstream of the same `format`, but none has this name"), "{}", run.errors);
     configuration += &upstream("second", "");
-    let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
+    let run = TestFolder::new().with_file("endmark.toml", &configuration).run(&["config"]);
     assert!(run.errors.contains("upstream of the same `format`: `second`"), "{}", run.errors);
     let allowed = configuration.replace("\"claude\"", "\"second\"");
-    assert_eq!(Place::new().with_file("endmark.toml", allowed).run(&["config"]).code, 0);
+    assert_eq!(TestFolder::new().with_file("endmark.toml", allowed).run(&["config"]).code, 0);
 }

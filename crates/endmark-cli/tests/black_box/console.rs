@@ -1,19 +1,19 @@
-//! `/endmark/api/`: records as JSON, equal to the `--json` answers of the commands, and who may read them.
+//! `/endmark/api/`: the same JSON as the commands with `--json`, and who may read it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Prefill, Request, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 const ARTIFACT: &str = "# Done\n\nAll of it is here.\n";
 const CRITERIA: &str = "min_lines: 1\n";
-/// An agent whose artifact exists already.
-const RUN: [&str; 8] =
+/// Runs an agent whose artifact already exists.
+const RUN_ARGUMENTS: [&str; 8] =
     ["run", "--template", "criteria.yaml", "--artifact", "artifact.md", "--", "/bin/sh", "-c"];
 const ADMIN_KEY: &str = "an admin key of many characters";
 
@@ -22,15 +22,15 @@ async fn get(address: SocketAddr, path: &str) -> (u16, Value) {
     (reply.status, serde_json::from_slice(&reply.body).unwrap_or(Value::Null))
 }
 
-async fn ask(served: &Served, model: &str, limit: u32) {
+async fn ask(served: &ServeProcess, model: &str, limit: u32) {
     let body =
         json!({"model": model, "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
     let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
     request.json(&body).send().await.read().await;
 }
 
-/// Asserts that a command and a route return the same data, except for a local folder.
-async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
+/// Checks that a command and a route return the same data, except for a local folder.
+async fn assert_same_data(place: &TestFolder, served: &ServeProcess, command: &[&str], path: &str) {
     let mut printed = place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
     printed.as_object_mut().and_then(|printed| printed.remove("output_folder"));
     let (status, mut shown) = get(served.address, path).await;
@@ -44,30 +44,41 @@ async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
 #[test]
 fn every_route_returns_the_data_of_its_command() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
         let config = "[budget]\nsession_tokens = 1_000_000\nday_usd = 5\n";
-        let place = Place::new()
+        let place = TestFolder::new()
             .with_file("endmark.toml", config)
             .with_file("artifact.md", ARTIFACT)
             .with_file("criteria.yaml", CRITERIA);
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         for (model, limit) in [("gpt-5", 3), ("gpt-5", 4), ("other", 500)] {
             ask(&served, model, limit).await;
         }
-        let run = place.run(&[&RUN[..], &["exit 0"]].concat());
+        let run = place.run(&[&RUN_ARGUMENTS[..], &["exit 0"]].concat());
         assert_eq!(run.code, 0, "{}", run.errors);
         for by in ["session", "model", "key", "upstream", "day", "purpose"] {
-            same(&place, &served, &["usage", "--by", by], &format!("/endmark/api/usage?by={by}")).await;
+            assert_same_data(&place, &served, &["usage", "--by", by], &format!("/endmark/api/usage?by={by}"))
+                .await;
         }
-        same(&place, &served, &["usage", "--until", "2020-01-01"], "/endmark/api/usage?until=2020-01-01")
-            .await;
-        same(&place, &served, &["report", "--since", "1h"], "/endmark/api/report?since=1h").await;
-        same(&place, &served, &["log"], "/endmark/api/recoveries").await;
-        same(&place, &served, &["log", "show", "1"], "/endmark/api/recoveries/1").await;
-        same(&place, &served, &["log", "--status", "exhausted"], "/endmark/api/recoveries?status=exhausted")
-            .await;
-        same(&place, &served, &["budget"], "/endmark/api/budgets").await;
-        same(&place, &served, &["runs"], "/endmark/api/runs").await;
+        assert_same_data(
+            &place,
+            &served,
+            &["usage", "--until", "2020-01-01"],
+            "/endmark/api/usage?until=2020-01-01",
+        )
+        .await;
+        assert_same_data(&place, &served, &["report", "--since", "1h"], "/endmark/api/report?since=1h").await;
+        assert_same_data(&place, &served, &["log"], "/endmark/api/recoveries").await;
+        assert_same_data(&place, &served, &["log", "show", "1"], "/endmark/api/recoveries/1").await;
+        assert_same_data(
+            &place,
+            &served,
+            &["log", "--status", "exhausted"],
+            "/endmark/api/recoveries?status=exhausted",
+        )
+        .await;
+        assert_same_data(&place, &served, &["budget"], "/endmark/api/budgets").await;
+        assert_same_data(&place, &served, &["runs"], "/endmark/api/runs").await;
         let (_, cut) = get(served.address, "/endmark/api/requests?outcome=any-cut").await;
         for at in ["/rows/0/calls/0/started_at", "/rows/0/calls/0/ended_at", "/rows/0/cuts/0/timestamp"] {
             let moment = cut.pointer(at).and_then(Value::as_str).unwrap_or_default();
@@ -75,27 +86,27 @@ fn every_route_returns_the_data_of_its_command() {
         }
         let (_, runs) = get(served.address, "/endmark/api/runs").await;
         let id = runs["runs"][0]["id"].as_str().unwrap().to_owned();
-        same(&place, &served, &["runs", "show", &id], &format!("/endmark/api/runs/{id}")).await;
+        assert_same_data(&place, &served, &["runs", "show", &id], &format!("/endmark/api/runs/{id}")).await;
         let (status, compactions) = get(served.address, "/endmark/api/compactions").await;
         assert_eq!((status, compactions), (200, json!({"rows": [], "next": null})));
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn refused_requests_are_listed_in_order_with_one_reason() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new().with_file("endmark.toml", "[budget]\nsession_tokens = 100_000\n");
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
+        let place = TestFolder::new().with_file("endmark.toml", "[budget]\nsession_tokens = 100_000\n");
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         for (model, limit) in [("first", 500), ("much", 900_000), ("more", 900_000), ("last", 500)] {
             ask(&served, model, limit).await;
         }
-        // The rows of calls are committed a moment later.
+        // The rows of calls are committed slightly later.
         while get(served.address, "/endmark/api/requests").await.1["rows"].as_array().unwrap().len() < 4 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // One row per page: each request once, newest first.
+        // With one row per page, each request is listed once, newest first.
         let (mut outcomes, mut path) = (Vec::new(), "/endmark/api/requests?limit=1".to_owned());
         loop {
             let (_, page) = get(served.address, &path).await;
@@ -126,17 +137,17 @@ fn refused_requests_are_listed_in_order_with_one_reason() {
             })
         };
         assert!(line("outcome=\"refused\"") && line("outcome=\"whole\""), "{metrics}");
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn paging_continues_after_the_last_row_despite_new_rows() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new()
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
+        let place = TestFolder::new()
             .with_file("endmark.toml", "[budget]\nsession_tokens = 1_000_000\nday_tokens = 9_000_000\n");
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         for limit in [2, 3, 4, 5, 6] {
             ask(&served, "m", limit).await;
         }
@@ -145,7 +156,7 @@ fn paging_continues_after_the_last_row_despite_new_rows() {
         loop {
             let (_, page) = get(served.address, &path).await;
             seen.extend(page["rows"].as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()));
-            // A newer row does not shift the pages.
+            // A new row does not shift the pages.
             ask(&served, "m", 7).await;
             let Some(next) = page["next"].as_str() else { break };
             path = format!("/endmark/api/recoveries?limit=2&before={next}");
@@ -178,16 +189,16 @@ fn paging_continues_after_the_last_row_despite_new_rows() {
             assert_eq!(answered, status, "{path}: {body}");
             assert!(body["error"]["message"].is_string(), "{path}: {body}");
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn run_events_are_streamed_and_resume_from_the_last_id() {
     in_runtime(async {
-        let place = Place::new().with_file("artifact.md", ARTIFACT).with_file("criteria.yaml", CRITERIA);
-        let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
-        let start = || assert_eq!(place.run(&[&RUN[..], &["exit 0"]].concat()).code, 0);
+        let place = TestFolder::new().with_file("artifact.md", ARTIFACT).with_file("criteria.yaml", CRITERIA);
+        let served = ServeProcess::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+        let start = || assert_eq!(place.run(&[&RUN_ARGUMENTS[..], &["exit 0"]].concat()).code, 0);
         start();
         let mut live = Request::get(served.address, "/endmark/api/runs/events").send().await;
         let mut text = live.next_frame().await.unwrap().unwrap();
@@ -215,18 +226,18 @@ fn run_events_are_streamed_and_resume_from_the_last_id() {
             !rest.contains(&format!("id: {seen}\n")) && rest.contains(&format!("id: {}\n", ids[1])),
             "{rest}"
         );
-        // An open event stream ends when the gateway stops, without a delay.
-        assert_eq!(served.end("-TERM").0, Some(0));
+        // A stop of the gateway ends an open event stream immediately.
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
-fn remote_reads_need_the_admin_key_of_the_owner() {
+fn remote_reads_need_the_admin_key() {
     in_runtime(async {
         let paths = ["/endmark/api/usage", "/endmark/api/recoveries", "/endmark/api/runs/events"];
         let upstream = ["--upstream", "http://127.0.0.1:9/v1"];
-        let place = Place::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
-        let served = Served::start(&place, &upstream);
+        let place = TestFolder::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
+        let served = ServeProcess::start(&place, &upstream);
         for path in paths {
             assert_eq!(get(served.address, path).await.0, 401, "{path}");
             let with = |key: &str| {
@@ -242,19 +253,20 @@ fn remote_reads_need_the_admin_key_of_the_owner() {
         for (config, listen) in
             [("", &["--listen", "0.0.0.0:0"][..]), ("allowed_hosts = [\"gateway.example\"]\n", &[])]
         {
-            let place = Place::new().with_file("endmark.toml", config);
-            let served = Served::start(&place, &[&upstream[..], listen].concat());
+            let place = TestFolder::new().with_file("endmark.toml", config);
+            let served = ServeProcess::start(&place, &[&upstream[..], listen].concat());
             let address = SocketAddr::from(([127, 0, 0, 1], served.address.port()));
             for path in paths {
                 assert_eq!(get(address, path).await.0, 403, "{config} {path}");
             }
             served.kill();
         }
-        // Clients with its keys reach it, also through a proxy that sends the listener's own name as the host.
+        // Clients with a gateway key reach it, even through a proxy that sends the name of the listener as
+        // the host.
         let required =
-            |more: &str| Place::new().with_file("endmark.toml", format!("require_key = true\n{more}"));
+            |more: &str| TestFolder::new().with_file("endmark.toml", format!("require_key = true\n{more}"));
         let closed = required("");
-        let served = Served::start(&closed, &upstream);
+        let served = ServeProcess::start(&closed, &upstream);
         for path in ["/endmark/", "/endmark/metrics", "/endmark/keys"].iter().chain(&paths) {
             let reply = Request::get(served.address, path).send().await.read().await;
             assert_eq!(reply.status, 403, "{path}");
@@ -270,8 +282,8 @@ fn remote_reads_need_the_admin_key_of_the_owner() {
             (format!("{admin_key}[metrics]\naccess = \"admin\"\n"), 401),
             ("[metrics]\naccess = \"admin\"\n".to_owned(), 403),
         ] {
-            let place = Place::new().with_file("endmark.toml", &config);
-            let served = Served::start(&place, &upstream);
+            let place = TestFolder::new().with_file("endmark.toml", &config);
+            let served = ServeProcess::start(&place, &upstream);
             let metrics = async |key: &str| {
                 let request = Request::get(served.address, "/endmark/metrics");
                 request.header("authorization", &format!("Bearer {key}")).send().await.read().await.status
@@ -282,8 +294,8 @@ fn remote_reads_need_the_admin_key_of_the_owner() {
             assert_eq!(metrics(ADMIN_KEY).await, owner, "{config}");
             served.kill();
         }
-        let place = Place::new();
-        let served = Served::start(&place, &upstream);
+        let place = TestFolder::new();
+        let served = ServeProcess::start(&place, &upstream);
         for (name, value) in
             [("host", "evil.example"), ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")]
         {
@@ -292,14 +304,14 @@ fn remote_reads_need_the_admin_key_of_the_owner() {
         }
         assert_eq!(Request::post(served.address, "/endmark/api/usage").send().await.read().await.status, 405);
         served.kill();
-        let weak = Place::new().with_file("endmark.toml", "admin_key = \"short\"\n");
+        let weak = TestFolder::new().with_file("endmark.toml", "admin_key = \"short\"\n");
         let run = weak.run(&["serve", "--listen", "127.0.0.1:0"]);
         assert!(run.code == 2 && run.errors.contains("could be guessed"), "{}", run.errors);
     });
 }
 
-/// Fetches a page as a browser does. Its policy must forbid everything but showing the page.
-async fn page(address: SocketAddr, path: &str) -> String {
+/// Fetches a page, and checks that its content security policy forbids all other content.
+async fn fetch_page(address: SocketAddr, path: &str) -> String {
     let reply = Request::get(address, path).send().await.read().await;
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
     let policy = reply.header("content-security-policy").unwrap();
@@ -311,23 +323,23 @@ async fn page(address: SocketAddr, path: &str) -> String {
 fn pages_show_the_command_figures_and_escape_hostile_text() {
     in_runtime(async {
         let hostile = "<script>alert(1)</script>\u{202e}&\"'";
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
         let config = "[budget]\nsession_tokens = 1_000_000\n[store_policy]\nkeep_text = true\n";
-        let place = Place::new()
+        let place = TestFolder::new()
             .with_file("endmark.toml", config)
             .with_file("artifact.md", ARTIFACT)
             .with_file("criteria.yaml", CRITERIA);
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
-        let first = page(served.address, "/endmark/").await;
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
+        let first = fetch_page(served.address, "/endmark/").await;
         assert!(first.contains(&format!("export OPENAI_BASE_URL=http://{}/v1", served.address)), "{first}");
         for model in ["gpt-5", hostile] {
             ask(&served, model, 3).await;
         }
-        let run = place.run(&[&RUN[..], &["exit 0 # <script>alert(2)</script>"]].concat());
+        let run = place.run(&[&RUN_ARGUMENTS[..], &["exit 0 # <script>alert(2)</script>"]].concat());
         assert_eq!(run.code, 0, "{}", run.errors);
         let printed =
             |command: &[&str]| place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
-        let overview = page(served.address, "/endmark/").await;
+        let overview = fetch_page(served.address, "/endmark/").await;
         let report = printed(&["report", "--since", "7d"]);
         let sums = printed(&["usage", "--since", "7d"]);
         let usd = sums["total"]["usd_at_least"].as_str().unwrap().to_owned();
@@ -354,18 +366,18 @@ fn pages_show_the_command_figures_and_escape_hostile_text() {
             format!("/endmark/runs/{run}"),
             "/endmark/login".to_owned(),
         ] {
-            let shown = page(served.address, &path).await;
+            let shown = fetch_page(served.address, &path).await;
             assert!(!shown.contains("<script>") && !shown.contains(" style="), "{path}: {shown}");
         }
-        let recovery = page(served.address, "/endmark/recoveries/2").await;
+        let recovery = fetch_page(served.address, "/endmark/recoveries/2").await;
         assert!(
             recovery.contains("&lt;script&gt;") && recovery.contains("What the client received"),
             "{recovery}"
         );
         assert!(recovery.contains("one two"), "texts are kept: {recovery}");
-        assert!(page(served.address, &format!("/endmark/runs/{run}")).await.contains("agent_run."));
+        assert!(fetch_page(served.address, &format!("/endmark/runs/{run}")).await.contains("agent_run."));
 
-        let budgets = page(served.address, "/endmark/budgets").await;
+        let budgets = fetch_page(served.address, "/endmark/budgets").await;
         let token = budgets.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
         let raise = |token: &str| {
             let form = format!("token={token}&session={session}&unit=tokens&by=%2B5000");
@@ -380,18 +392,18 @@ fn pages_show_the_command_figures_and_escape_hostile_text() {
         {
             assert_eq!(Request::get(served.address, path).send().await.read().await.status, status, "{path}");
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn a_browser_logs_in_once_with_the_admin_key() {
     in_runtime(async {
-        let place = Place::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
-        let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+        let place = TestFolder::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
+        let served = ServeProcess::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
         let reply = Request::get(served.address, "/endmark/").send().await.read().await;
         assert_eq!((reply.status, reply.header("location")), (303, Some("/endmark/login")));
-        assert!(page(served.address, "/endmark/login").await.contains("type=\"password\""));
+        assert!(fetch_page(served.address, "/endmark/login").await.contains("type=\"password\""));
         let log_in = |key: &str| Request::post(served.address, "/endmark/login").body(format!("key={key}"));
         assert_eq!(log_in("wrong").send().await.read().await.status, 401);
         let reply = log_in(&ADMIN_KEY.replace(' ', "+")).send().await.read().await;
@@ -412,8 +424,8 @@ fn a_session_page_shows_usage_summaries_and_capped_outputs() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let config = "[cap]\nmax_chars = 4000\n[compact.window]\nenabled = true\ntrigger_tokens = 6000\nbudget_tokens = 8000\n";
-        let place = Place::new().with_file("endmark.toml", config);
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let place = TestFolder::new().with_file("endmark.toml", config);
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         let mut messages = vec![json!({"role": "user", "content": "Look at each of the orders."})];
         for order in 0..12 {
             let call = json!({"id": format!("call_{order}"), "type": "function",
@@ -461,16 +473,16 @@ fn a_session_page_shows_usage_summaries_and_capped_outputs() {
         let outputs = shown["outputs"].as_array().unwrap();
         assert_eq!((outputs.len(), &shown["runs"]), (12, &json!([])), "{outputs:?}");
 
-        let html = page(served.address, &format!("/endmark/sessions/{of}")).await;
+        let html = fetch_page(served.address, &format!("/endmark/sessions/{of}")).await;
         let prompt_tokens = expected["prompt_tokens"].to_string();
         let without_commas = html.replace(',', "");
         assert!(without_commas.contains(&format!(">{prompt_tokens}<")), "{prompt_tokens}: {html}");
         assert!(html.contains("Before turn"), "{html}");
         assert!(html.contains(&format!("{} tool_results", dropped["tool_results"])), "{html}");
         let kept = format!("/endmark/outputs/{}", outputs[0]["handle"].as_str().unwrap());
-        assert!(html.contains(&kept) && page(served.address, &kept).await.contains("all of it agrees"));
+        assert!(html.contains(&kept) && fetch_page(served.address, &kept).await.contains("all of it agrees"));
         assert!(
-            page(served.address, "/endmark/usage?by=session")
+            fetch_page(served.address, "/endmark/usage?by=session")
                 .await
                 .contains(&format!("/endmark/sessions/{of}"))
         );
@@ -480,6 +492,6 @@ fn a_session_page_shows_usage_summaries_and_capped_outputs() {
         let (status, shown) = get(served.address, &format!("/endmark/api/sessions/{other}")).await;
         assert_eq!((status, &shown["compactions"], &shown["outputs"]), (200, &json!([]), &json!([])));
         assert_eq!(get(served.address, "/endmark/api/sessions/nobody").await.0, 404);
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }

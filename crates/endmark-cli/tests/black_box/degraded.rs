@@ -1,6 +1,6 @@
 //! A locked store, a full disk, and a disk with errors.
 //!
-//! Every client gets its reply, the gateway reports the problem, and the records are written afterwards.
+//! Every client gets its reply, the gateway reports the problem, and the records are written later.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,32 +9,34 @@ use std::time::Duration;
 
 use endmark_store::{LogFilter, Reader, StoreLocation};
 use serde_json::{Value, json};
-use testkit::{Prefill, Request, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// A gateway before a model.
-pub(super) struct Running {
-    pub(super) place: Place,
-    pub(super) served: Served,
+/// A gateway with a scripted upstream.
+pub(super) struct RunningGateway {
+    pub(super) place: TestFolder,
+    pub(super) served: ServeProcess,
     _upstream: Upstream,
 }
 
-impl Running {
+impl RunningGateway {
     async fn start() -> Self {
-        Self::start_in(Place::new(), &[]).await
+        Self::start_in(TestFolder::new(), &[]).await
     }
 
-    pub(super) async fn start_in(place: Place, more: &[&str]) -> Self {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let served = Served::start(&place, &[&["--upstream", upstream.base_url().as_str()], more].concat());
+    pub(super) async fn start_in(place: TestFolder, more: &[&str]) -> Self {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
+        let served =
+            ServeProcess::start(&place, &[&["--upstream", upstream.base_url().as_str()], more].concat());
         Self { place, served, _upstream: upstream }
     }
 
-    /// Requests a reply that is cut or not, and expects to get it whole.
+    /// Requests a reply, and checks that the client receives all of it. With `cut`, the upstream cuts the
+    /// reply.
     pub(super) async fn ask(&self, cut: bool) {
         let limit = if cut { 3 } else { 500 };
         let body =
@@ -49,7 +51,7 @@ impl Running {
         Request::get(self.served.address, path).send().await.read().await.text()
     }
 
-    pub(super) async fn ready(&self) -> Value {
+    pub(super) async fn readiness(&self) -> Value {
         serde_json::from_str(&self.get("/endmark/readyz").await).unwrap()
     }
 
@@ -62,18 +64,19 @@ impl Running {
     /// Waits until the gateway reports that it is ready again.
     async fn wait_until_ready(&self) {
         for _ in 0..400 {
-            if self.ready().await["status"] == "ready" && self.metric("endmark_store_rows_waiting").await == 0
+            if self.readiness().await["status"] == "ready"
+                && self.metric("endmark_store_rows_waiting").await == 0
             {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("it is not well again: {}", self.ready().await);
+        panic!("it is not well again: {}", self.readiness().await);
     }
 
-    /// Stops the gateway, and returns its output.
+    /// Stops the gateway, checks that `calls` calls are recorded, and returns its output.
     fn stop(self, calls: usize) -> String {
-        let (code, stderr_text) = self.served.end("-TERM");
+        let (code, stderr_text) = self.served.stop("-TERM");
         assert_eq!(code, Some(0));
         let reader = Reader::open(&StoreLocation::sqlite(self.place.store())).unwrap();
         assert_eq!(reader.check().unwrap(), Vec::<String>::new());
@@ -83,9 +86,9 @@ impl Running {
 }
 
 /// Holds the database's write lock until it is dropped.
-struct Lock(Child);
+struct WriteLock(Child);
 
-impl Lock {
+impl WriteLock {
     fn take(database: &Path) -> Self {
         let mut shell = Command::new("sqlite3");
         let mut shell = shell.arg(database).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -98,7 +101,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for WriteLock {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -108,15 +111,15 @@ impl Drop for Lock {
 #[test]
 fn calls_during_a_store_failure_are_charged() {
     in_runtime(async {
-        let place = Place::new().with_file("endmark.toml", "[budget]\nday_tokens = 1_000_000\n");
-        let running = Running::start_in(place, &[]).await;
+        let place = TestFolder::new().with_file("endmark.toml", "[budget]\nday_tokens = 1_000_000\n");
+        let running = RunningGateway::start_in(place, &[]).await;
         running.ask(false).await;
-        let lock = Lock::take(&running.place.store());
+        let lock = WriteLock::take(&running.place.store());
         running.ask(false).await;
-        assert_eq!(running.ready().await["status"], "degraded");
+        assert_eq!(running.readiness().await["status"], "degraded");
         drop(lock);
         running.wait_until_ready().await;
-        assert_eq!(running.served.end("-TERM").0, Some(0));
+        assert_eq!(running.served.stop("-TERM").0, Some(0));
         let reader = Reader::open(&StoreLocation::sqlite(running.place.store())).unwrap();
         let calls = reader.recent_calls(9).unwrap();
         let taken = calls.iter().map(|call| call.tokens.prompt.unwrap() + call.tokens.output.unwrap());
@@ -139,30 +142,30 @@ fn calls_during_a_store_failure_are_charged() {
 }
 
 #[test]
-fn a_blocking_store_delays_no_reply_for_long() {
+fn a_blocked_store_hardly_delays_replies() {
     in_runtime(async {
-        let running = Running::start().await;
-        let lock = Lock::take(&running.place.store());
+        let running = RunningGateway::start().await;
+        let lock = WriteLock::take(&running.place.store());
         for _ in 0..20 {
             running.ask(false).await;
         }
         running.ask(true).await;
-        assert_eq!(running.ready().await["status"], "degraded");
+        assert_eq!(running.readiness().await["status"], "degraded");
         drop(lock);
         running.wait_until_ready().await;
-        // A resumed reply has two calls or more, each with its row.
+        // A resumed reply has at least two calls, each with its own row.
         let calls = 20 + count_cut_calls(&running.place);
         running.stop(calls);
     });
 }
 
-fn count_cut_calls(place: &Place) -> usize {
+fn count_cut_calls(place: &TestFolder) -> usize {
     let reader = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();
     let rows = reader.recent_calls(1_000).unwrap();
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
     let calls = reader.request_calls(&cut.request_id).unwrap().len();
     assert!(calls >= 2);
-    // Its own row is opened and closed after the lock is released, one after another.
+    // The row of the recovery is written after the lock is released.
     for _ in 0..200 {
         if reader.recent(9, &LogFilter::default()).unwrap().len() == 1 {
             return calls;
@@ -173,14 +176,14 @@ fn count_cut_calls(place: &Place) -> usize {
 }
 
 /// Makes system calls of a running process fail, until it is dropped.
-struct Faults(Child);
+struct SystemCallFaults(Child);
 
-impl Faults {
+impl SystemCallFaults {
     fn inject(process: u32, calls: &str, error: &str) -> Self {
         Self::start(process, calls, error, &[])
     }
 
-    /// The same for system calls on one file only.
+    /// Makes system calls on only this file fail.
     fn inject_into(file: &Path, process: u32, calls: &str, error: &str) -> Self {
         Self::start(process, calls, error, &["-P", file.to_str().unwrap()])
     }
@@ -200,9 +203,9 @@ impl Faults {
     }
 }
 
-impl Drop for Faults {
+impl Drop for SystemCallFaults {
     fn drop(&mut self) {
-        // SIGTERM makes strace detach from the process; SIGKILL would not always.
+        // On SIGTERM strace detaches from the process. On SIGKILL it may not.
         Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
         self.0.wait().unwrap();
     }
@@ -211,15 +214,15 @@ impl Drop for Faults {
 #[test]
 fn a_full_disk_is_reported_and_loses_no_data() {
     in_runtime(async {
-        let running = Running::start().await;
+        let running = RunningGateway::start().await;
         for _ in 0..5 {
             running.ask(false).await;
         }
-        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        let faults = SystemCallFaults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..20 {
             running.ask(false).await;
         }
-        let degraded = running.ready().await;
+        let degraded = running.readiness().await;
         assert_eq!(degraded["status"], "degraded");
         assert!(running.metric("endmark_store_degraded").await == 1);
         assert!(running.metric("endmark_store_failures_total").await > 0);
@@ -230,22 +233,22 @@ fn a_full_disk_is_reported_and_loses_no_data() {
         }
         assert_eq!(running.metric("endmark_store_rows_lost_total").await, 0);
         let stderr_text = running.stop(30);
-        assert!(stderr_text.contains("the store takes records again"), "{stderr_text}");
+        assert!(stderr_text.contains("the store accepts records again"), "{stderr_text}");
     });
 }
 
 #[test]
 fn the_metric_of_a_failing_store_recovers_automatically() {
     in_runtime(async {
-        let running = Running::start().await;
-        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        let running = RunningGateway::start().await;
+        let faults = SystemCallFaults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         running.ask(false).await;
         running.ask(true).await;
         assert_eq!(running.metric("endmark_store_degraded").await, 1);
         drop(faults);
-        // No client requests a reply or the readiness.
+        // Meanwhile no client sends a request or asks for the readiness.
         for _ in 0..400 {
-            // It recovers a moment before the waiting rows are written.
+            // The metric recovers slightly before the waiting rows are written.
             let is_well = running.metric("endmark_store_degraded").await == 0;
             if is_well && running.metric("endmark_store_rows_waiting").await == 0 {
                 return;
@@ -259,18 +262,18 @@ fn the_metric_of_a_failing_store_recovers_automatically() {
 #[test]
 fn unsaved_rows_at_the_exit_are_reported_as_lost() {
     in_runtime(async {
-        let running = Running::start().await;
+        let running = RunningGateway::start().await;
         for _ in 0..5 {
             running.ask(false).await;
         }
-        // The rows are committed by now, so nothing of value is lost with the slate.
+        // By now the rows are committed, so the slate contains nothing that could be lost.
         running.wait_until_ready().await;
-        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        let faults = SystemCallFaults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..6 {
             running.ask(false).await;
         }
-        let Running { place, served, _upstream } = running;
-        let (code, stderr_text) = served.end("-TERM");
+        let RunningGateway { place, served, _upstream } = running;
+        let (code, stderr_text) = served.stop("-TERM");
         assert_eq!(code, Some(4), "{stderr_text}");
         assert!(
             stderr_text.contains("the rows of 6 upstream calls and the records of 0 cut replies are lost"),
@@ -288,16 +291,16 @@ fn unsaved_rows_at_the_exit_are_reported_as_lost() {
 #[test]
 fn rows_saved_on_the_slate_are_present_after_a_restart() {
     in_runtime(async {
-        let running = Running::start().await;
+        let running = RunningGateway::start().await;
         running.ask(false).await;
         running.wait_until_ready().await;
         let journal = running.place.store().with_extension("db-wal");
-        let faults = Faults::inject_into(&journal, running.served.id(), "pwrite64", "ENOSPC");
+        let faults = SystemCallFaults::inject_into(&journal, running.served.id(), "pwrite64", "ENOSPC");
         for _ in 0..6 {
             running.ask(false).await;
         }
-        let Running { place, served, _upstream } = running;
-        let (code, stderr_text) = served.end("-TERM");
+        let RunningGateway { place, served, _upstream } = running;
+        let (code, stderr_text) = served.stop("-TERM");
         assert_eq!(code, Some(0), "{stderr_text}");
         assert!(stderr_text.contains("wait on the slate"), "{stderr_text}");
         drop(faults);
@@ -310,10 +313,10 @@ fn rows_saved_on_the_slate_are_present_after_a_restart() {
 #[test]
 fn records_during_a_full_disk_are_written_later_or_reported_lost() {
     in_runtime(async {
-        let running = Running::start().await;
+        let running = RunningGateway::start().await;
         let log = StoreLocation::sqlite(running.place.store());
         let recorded = || Reader::open(&log).unwrap().recent(9, &LogFilter::default()).unwrap();
-        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        let faults = SystemCallFaults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..4 {
             running.ask(true).await;
         }
@@ -330,10 +333,10 @@ fn records_during_a_full_disk_are_written_later_or_reported_lost() {
         assert_eq!(running.metric("endmark_store_cuts_lost_total").await, 0);
         running.wait_until_ready().await;
 
-        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        let faults = SystemCallFaults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         running.ask(true).await;
-        let Running { place: _place, served, _upstream } = running;
-        let (code, stderr_text) = served.end("-TERM");
+        let RunningGateway { place: _place, served, _upstream } = running;
+        let (code, stderr_text) = served.stop("-TERM");
         assert_eq!(code, Some(4), "{stderr_text}");
         assert!(stderr_text.contains("the records of 1 cut replies are lost"), "{stderr_text}");
         drop(faults);
@@ -343,19 +346,19 @@ fn records_during_a_full_disk_are_written_later_or_reported_lost() {
 #[test]
 fn a_disk_that_cannot_sync_is_reported_and_loses_no_data() {
     in_runtime(async {
-        let running = Running::start().await;
-        let faults = Faults::inject(running.served.id(), "fsync,fdatasync", "EIO");
+        let running = RunningGateway::start().await;
+        let faults = SystemCallFaults::inject(running.served.id(), "fsync,fdatasync", "EIO");
         let mut request_count = 0;
         while running.metric("endmark_store_failures_total").await == 0 {
             for _ in 0..20 {
                 running.ask(false).await;
-                // A short pause, so that the rows are committed one by one and the journal grows.
+                // With this pause each row is committed separately, so the journal grows.
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
             request_count += 20;
             assert!(request_count < 4_000, "the journal is never moved into the file");
         }
-        assert_eq!(running.ready().await["status"], "degraded");
+        assert_eq!(running.readiness().await["status"], "degraded");
         drop(faults);
         for _ in 0..20 {
             running.ask(false).await;

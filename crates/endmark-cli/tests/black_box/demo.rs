@@ -1,10 +1,10 @@
-//! `demo`: every reply is cut without Endmark and whole through it, and the log reports that.
+//! `demo`: every reply is cut without Endmark and complete through it, and the log shows the recoveries.
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 #[test]
 fn demo_replies_are_cut_directly_and_whole_through_endmark() {
-    let run = Place::new().run(&["demo", "--json"]);
+    let run = TestFolder::new().run(&["demo", "--json"]);
     assert_eq!(run.code, 0, "{}", run.output);
     let envelope = run.envelope();
     let scenes = envelope["data"]["scenes"].as_array().unwrap();
@@ -23,7 +23,7 @@ fn demo_replies_are_cut_directly_and_whole_through_endmark() {
 
 #[test]
 fn the_demo_prints_both_replies_and_the_log() {
-    let run = Place::new().run(&["demo"]);
+    let run = TestFolder::new().run(&["demo"]);
     assert_eq!((run.code, run.errors.as_str()), (0, ""));
     for words in [
         "cut, finish_reason length",

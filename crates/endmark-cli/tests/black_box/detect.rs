@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 fn lines(output: &str) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -12,7 +12,7 @@ fn lines(output: &str) -> Vec<Value> {
 
 #[test]
 fn a_whole_text_exits_with_0_and_a_cut_one_with_1() {
-    let place = Place::new().with_file("whole.json", "{\"a\": 1}").with_file("cut.json", "{\"a\": \"x");
+    let place = TestFolder::new().with_file("whole.json", "{\"a\": 1}").with_file("cut.json", "{\"a\": \"x");
     let whole = place.run(&["detect", "whole.json"]);
     assert_eq!((whole.code, whole.output.starts_with("whole\n")), (0, true));
     let cut = place.run(&["detect", "cut.json"]);
@@ -25,7 +25,7 @@ fn a_whole_text_exits_with_0_and_a_cut_one_with_1() {
 
 #[test]
 fn a_negative_answer_has_the_verdict_in_its_envelope() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let envelope = place.run_with_input(&["detect", "--json", "--format", "json"], "{\"a\": [\"x").envelope();
     assert_eq!(envelope["error"]["code"], "truncated");
     assert_eq!(
@@ -39,7 +39,7 @@ fn a_negative_answer_has_the_verdict_in_its_envelope() {
     assert_eq!(place.run_with_input(&["detect", "--json"], "[]").envelope()["data"]["detected"], "json");
 }
 
-/// A reply that was cut by its limit is whole JSON: the text in it decides.
+/// The saved reply is valid JSON, but its text was cut by the limit. The text decides.
 #[test]
 fn a_saved_reply_is_judged_by_its_text_and_finish_reason() {
     let text = "The harbour was quiet, and the gu";
@@ -66,7 +66,7 @@ fn a_saved_reply_is_judged_by_its_text_and_finish_reason() {
             {"finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": [{"text": text}]}}]}),
         ),
     ];
-    let place = Place::new();
+    let place = TestFolder::new();
     for (format, reply) in replies {
         let envelope = place.run_with_input(&["detect", "--json"], reply.to_string()).envelope();
         let data = &envelope["data"];
@@ -75,7 +75,7 @@ fn a_saved_reply_is_judged_by_its_text_and_finish_reason() {
             (&json!("truncated"), &json!(text.len()), &json!("limit"), &json!(format)),
             "{format}: {data}"
         );
-        // An explicit `--format` refers to the document itself.
+        // An explicit `--format` applies to the document itself.
         assert_eq!(place.run_with_input(&["detect", "--format", "json"], reply.to_string()).code, 0);
     }
 }
@@ -85,7 +85,7 @@ fn whole_and_falsely_finished_saved_replies_are_recognised() {
     let reply = |finish: &str, message: Value| {
         json!({"object": "chat.completion", "choices": [{"index": 0, "finish_reason": finish, "message": message}]}).to_string()
     };
-    let place = Place::new();
+    let place = TestFolder::new();
     let whole = reply("stop", json!({"role": "assistant", "content": "All is well."}));
     let run = place.run_with_input(&["detect"], &whole);
     assert_eq!(
@@ -94,7 +94,7 @@ fn whole_and_falsely_finished_saved_replies_are_recognised() {
         "{}",
         run.output
     );
-    // A limit after a complete document cut nothing.
+    // The limit was reached after a complete document, so nothing is missing.
     let document = reply("length", json!({"role": "assistant", "content": "{\"a\": 1}"}));
     assert_eq!(place.run_with_input(&["detect"], &document).code, 0);
     let call =
@@ -105,21 +105,21 @@ fn whole_and_falsely_finished_saved_replies_are_recognised() {
         (&data["verdict"], &data["reply"]["part"], &data["reply"]["cut"]),
         (&json!("truncated"), &json!("choice 0, arguments of save"), &json!("format"))
     );
-    // A limit cuts the last part, not the text before it.
+    // The limit cuts only the last part, not the text before it.
     let both = json!({"role": "assistant", "content": "I write.", "tool_calls": [call]});
     let data = place.run_with_input(&["detect", "--json"], reply("length", both)).envelope()["data"].clone();
     assert_eq!(
         (&data["reply"]["part"], &data["reply"]["cut"]),
         (&json!("choice 0, arguments of save"), &json!("limit"))
     );
-    // Only the text in it could be closed or continued.
+    // The reply itself cannot be closed or continued; only the text in it could be.
     for flags in [&["--complete"][..], &["--save-state", "state"]] {
         let run = place.run_with_input(&[&["detect"], flags].concat(), &whole);
         assert_eq!((run.code, run.output.as_str()), (2, ""), "{flags:?}: {}", run.errors);
     }
 }
 
-/// Replies that the provider reports as failed, broken off, in progress or paused.
+/// Covers replies that the provider reports as failed, broken off, in progress or paused.
 #[test]
 fn a_saved_reply_unfinished_by_its_provider_is_not_whole() {
     let text = "The steps are: first open it, then";
@@ -135,7 +135,7 @@ fn a_saved_reply_unfinished_by_its_provider_is_not_whole() {
     let gemini = |word: &str| json!({"candidates": [{"index": 0, "finishReason": word, "content": {"role": "model", "parts": [{"text": text}]}}]});
     let mut beside_an_error = chat("stop");
     beside_an_error["error"] = json!({"message": "Provider returned error", "code": 502});
-    let place = Place::new();
+    let place = TestFolder::new();
     for (reply, cut) in [
         (chat("network_error"), json!("dropped")),
         (chat("repetition"), json!("limit")),
@@ -157,7 +157,7 @@ fn a_saved_reply_unfinished_by_its_provider_is_not_whole() {
     assert_eq!(data["verdict"], "whole");
 }
 
-/// A whole value does not prove that nothing was to follow it.
+/// A complete JSON value does not prove that the reply was complete.
 #[test]
 fn a_failed_reply_with_whole_json_is_not_whole() {
     let chat = |word: &str, message: Value| {
@@ -177,7 +177,7 @@ fn a_failed_reply_with_whole_json_is_not_whole() {
     };
     let without_choices =
         json!({"object": "chat.completion", "choices": [], "error": {"message": "overloaded"}});
-    let place = Place::new();
+    let place = TestFolder::new();
     for (reply, part) in [
         (chat("error", text.clone()), "choice 0, text"),
         (chat("abort", call.clone()), "choice 0, arguments of save"),
@@ -199,7 +199,7 @@ fn a_failed_reply_with_whole_json_is_not_whole() {
     }
 }
 
-/// A provider's error and a rejected prompt are not whole documents. Another document with such a field is whole.
+/// A provider's error and a rejected prompt are not whole, but another document with a field of that name is.
 #[test]
 fn a_saved_error_or_refused_prompt_is_not_whole() {
     let choice = |word: Value, error: Value| {
@@ -212,7 +212,7 @@ fn a_saved_error_or_refused_prompt_is_not_whole() {
             "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "save", "arguments": "{}"}}]}}]})
     };
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "m"});
-    let place = Place::new();
+    let place = TestFolder::new();
     for (reply, verdict, cut) in [
         (choice(json!("stop"), error.clone()), "truncated", json!("dropped")),
         (choice(Value::Null, error.clone()), "truncated", json!("dropped")),
@@ -252,7 +252,7 @@ fn a_saved_error_or_refused_prompt_is_not_whole() {
 #[test]
 fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
     let prose = "The quick brown fox jumps over the laz";
-    let place = Place::new();
+    let place = TestFolder::new();
     for (text, is_undecided) in [
         (prose.to_owned(), true),
         (format!("{prose}\n"), true),
@@ -265,9 +265,9 @@ fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
         (format!("| fox |\n|---|\n| {prose} |"), false),
         (format!("```text\n{prose}\n```"), false),
         ("The fox jumps over the laz".to_owned(), false),
-        // An author who ends no paragraph with a full stop.
+        // The author does not end paragraphs with a full stop.
         (format!("{prose}y dog\n\n{prose}y dog"), false),
-        // A link target is not part of the paragraph.
+        // The link target is not a part of the paragraph.
         (format!("{prose}y [dog][1]\n\n[1]: https://example.org/a/very/long/address"), false),
     ] {
         let run = place.run_with_input(&["detect", "--json"], &text);
@@ -298,7 +298,7 @@ fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
     }
     let printed = place.run_with_input(&["detect"], prose).output;
     assert!(printed.starts_with("undecided: the last paragraph stops in mid-sentence"), "{printed}");
-    // The provider's finish reason decides, as in the gateway; so does the file extension of code.
+    // The provider's finish reason decides, as in the gateway. For code, the file extension decides.
     let reply = json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": prose}]});
     assert_eq!(place.run_with_input(&["detect"], reply.to_string()).code, 1);
     let mut ended = reply;
@@ -310,7 +310,7 @@ fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
 /// A refusal, a filter or an unknown finish reason proves nothing about the text.
 #[test]
 fn a_refused_or_oddly_finished_saved_reply_is_undecided() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for word in ["content_filter", "moon_phase"] {
         let reply = json!({"object": "chat.completion", "choices": [
             {"index": 0, "message": {"role": "assistant", "content": "All is well."}, "finish_reason": word}]});
@@ -323,10 +323,10 @@ fn a_refused_or_oddly_finished_saved_reply_is_undecided() {
     }
 }
 
-/// Models write raw line feeds into strings.
+/// Models write raw line feeds into JSON strings.
 #[test]
 fn raw_control_characters_are_repairable_and_optionally_accepted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cut = "{\"action\":\"write_file\",\"parameters\":{\"path\":\"/src/foo.ts\",\"content\":\"line1\nline";
     let strict = place.run_with_input(&["detect", "--json", "--format", "json"], cut).envelope();
     assert_eq!(
@@ -363,7 +363,7 @@ fn raw_control_characters_are_repairable_and_optionally_accepted() {
 
 #[test]
 fn an_empty_text_is_reported_as_empty() {
-    let place = Place::new().with_file("nothing", "");
+    let place = TestFolder::new().with_file("nothing", "");
     let run = place.run(&["detect", "nothing"]);
     assert_eq!(
         (run.code, run.output.starts_with("truncated: the text is empty\n")),
@@ -383,7 +383,7 @@ fn an_empty_text_is_reported_as_empty() {
 
 #[test]
 fn an_end_marker_selects_its_own_format() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_eq!(place.run_with_input(&["detect", "--marker", "<<END>>"], "text <<END>>\n").code, 0);
     assert_eq!(place.run_with_input(&["detect", "--marker", "<<END>>"], "text <<EN").code, 1);
     let missing = place.run_with_input(&["detect", "--format", "marker"], "text");
@@ -401,7 +401,7 @@ fn a_batch_continues_after_an_invalid_line() {
         "{\"id\":\"bad\",\"format\":\"yaml\",\"text\":\"\"}\n",
         "{\"id\":\"last\",\"format\":\"json\",\"text\":\"[}\"}",
     );
-    let run = Place::new().run_with_input(&["detect", "--batch"], input);
+    let run = TestFolder::new().run_with_input(&["detect", "--batch"], input);
     assert_eq!(run.code, 2);
     let answers = lines(&run.output);
     assert_eq!(answers[0]["verdict"], "whole");
@@ -419,7 +419,7 @@ fn a_batch_continues_after_an_invalid_line() {
 
 #[test]
 fn a_batch_explains_why_a_line_is_not_a_request() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |command, line: &str| {
         let run = place.run_with_input(&[command, "--batch"], line);
         let answer = lines(&run.output).remove(0);
@@ -468,7 +468,7 @@ fn a_batch_explains_why_a_line_is_not_a_request() {
 
 #[test]
 fn a_batch_exits_with_1_only_after_a_negative_answer() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let whole = "{\"id\":1,\"format\":\"json\",\"text\":\"1 \"}\n";
     let cut = "{\"id\":2,\"format\":\"json\",\"text\":\"[\"}\n";
     assert_eq!(place.run_with_input(&["detect", "--batch"], whole).code, 0);
@@ -481,7 +481,7 @@ fn a_batch_exits_with_1_only_after_a_negative_answer() {
 
 #[test]
 fn a_batch_answers_before_its_input_ends() {
-    let mut child = Place::new().command(&["detect", "--batch"]).spawn().unwrap();
+    let mut child = TestFolder::new().command(&["detect", "--batch"]).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     for id in 0..3 {
@@ -496,7 +496,7 @@ fn a_batch_answers_before_its_input_ends() {
 
 #[test]
 fn a_closed_text_goes_to_standard_output_and_notes_do_not() {
-    let place = Place::new().with_file("cut.json", "{\"path\": \"a.rs\", \"size\": [1, 20");
+    let place = TestFolder::new().with_file("cut.json", "{\"path\": \"a.rs\", \"size\": [1, 20");
     let cut = place.run(&["detect", "--complete", "cut.json"]);
     assert_eq!((cut.code, cut.output.as_str()), (1, "{\"path\": \"a.rs\", \"size\": [1]}"));
     assert_eq!(
@@ -515,11 +515,11 @@ fn a_closed_text_goes_to_standard_output_and_notes_do_not() {
 fn unclosable_text_leaves_standard_output_empty() {
     for (arguments, input, message) in [
         (&["--format", "json"][..], "[1,}", "error: malformed at byte 3: not a value\n"),
-        (&["--format", "json"][..], "", "error: nothing of a value is settled yet\n"),
+        (&["--format", "json"][..], "", "error: no part of a value is settled yet\n"),
         (
             &[][..],
             "just prose",
-            "error: the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone\n",
+            "error: the text does not begin with JSON: remove the prose or fence around the JSON\n",
         ),
         (
             &["--format", "text"][..],
@@ -527,7 +527,7 @@ fn unclosable_text_leaves_standard_output_empty() {
             "error: a text of the format `text` cannot be closed: only json, jsonl and auto can\n",
         ),
     ] {
-        let run = Place::new().run_with_input(&[&["detect", "--complete"], arguments].concat(), input);
+        let run = TestFolder::new().run_with_input(&[&["detect", "--complete"], arguments].concat(), input);
         assert_eq!((run.code, run.output.as_str(), run.errors.as_str()), (1, "", message), "{input}");
     }
 }
@@ -535,7 +535,7 @@ fn unclosable_text_leaves_standard_output_empty() {
 #[test]
 fn the_envelope_has_the_closed_text_and_unfinished_pointers() {
     let arguments = &["detect", "--json", "--complete", "--format", "json"];
-    let envelope = Place::new().run_with_input(arguments, "{\"a/b\": [\"x").envelope();
+    let envelope = TestFolder::new().run_with_input(arguments, "{\"a/b\": [\"x").envelope();
     assert_eq!(
         (&envelope["error"]["code"], &envelope["data"]["verdict"]),
         (&json!("truncated"), &json!("truncated"))
@@ -551,7 +551,7 @@ fn the_envelope_has_the_closed_text_and_unfinished_pointers() {
             ]
         })
     );
-    let malformed = Place::new().run_with_input(arguments, "[}").envelope();
+    let malformed = TestFolder::new().run_with_input(arguments, "[}").envelope();
     assert_eq!(malformed["data"]["completed"], Value::Null);
     assert_eq!(malformed["data"]["completed_error"]["code"], "malformed");
 }
@@ -559,7 +559,7 @@ fn the_envelope_has_the_closed_text_and_unfinished_pointers() {
 #[test]
 fn a_hundred_thousand_levels_are_closed_and_counted() {
     let arguments = &["detect", "--json", "--complete", "--format", "json"];
-    let envelope = Place::new().run_with_input(arguments, "[".repeat(100_000)).envelope();
+    let envelope = TestFolder::new().run_with_input(arguments, "[".repeat(100_000)).envelope();
     let completed = &envelope["data"]["completed"];
     assert_eq!(completed["text"], format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
     let listed = completed["unfinished"].as_array().unwrap();
@@ -579,7 +579,7 @@ fn a_batch_closes_lines_that_request_it() {
         "{\"id\":3,\"format\":\"json\",\"text\":\"\",\"complete\":true}\n",
         "{\"id\":4,\"format\":\"json\",\"text\":\"\",\"complete\":\"yes\"}\n",
     );
-    let run = Place::new().run_with_input(&["detect", "--batch"], input);
+    let run = TestFolder::new().run_with_input(&["detect", "--batch"], input);
     let answers = lines(&run.output);
     assert_eq!(
         answers[0]["completed"],
@@ -597,18 +597,18 @@ fn a_batch_closes_lines_that_request_it() {
         (&Value::Null, &json!("no_value"))
     );
     assert_eq!(answers[3]["error"]["message"], "`complete` must be true or false");
-    let all = Place::new()
+    let all = TestFolder::new()
         .run_with_input(&["detect", "--batch", "--complete"], "{\"format\":\"json\",\"text\":\"[\"}");
     assert_eq!(lines(&all.output)[0]["completed"]["text"], "[]");
 }
 
-/// PC-2: a growing text is read once, and judged as a whole.
+/// PC-2: a growing text is read once and judged as a whole.
 #[test]
 fn a_detector_state_is_kept_between_two_runs() {
     let text = "Here:\n```json\n{\"path\": \"grün 😀\", \"lines\": [1, 23]}\n```\nThat is all.\n```sh\nls";
     for format in ["auto", "markdown", "text"] {
         for cut in [0, 3, 17, 28, 33, 34, 50, text.len()] {
-            let place = Place::new();
+            let place = TestFolder::new();
             let whole = place.run_with_input(&["detect", "--json", "--format", format], text);
             let (head, rest) = text.as_bytes().split_at(cut);
             let first =
@@ -623,7 +623,7 @@ fn a_detector_state_is_kept_between_two_runs() {
             assert_eq!(again.envelope()["data"], whole.envelope()["data"], "{format} cut at {cut}");
         }
     }
-    let place = Place::new().with_file("foreign", "{\"version\": 1, \"machine\": {\"Text\": {}}}");
+    let place = TestFolder::new().with_file("foreign", "{\"version\": 1, \"machine\": {\"Text\": {}}}");
     let foreign = place.run_with_input(&["detect", "--state", "foreign"], "");
     assert_eq!(foreign.code, 2);
     assert!(foreign.errors.contains("is not a saved detector"), "{}", foreign.errors);

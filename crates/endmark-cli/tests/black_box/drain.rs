@@ -1,31 +1,31 @@
-//! `serve` stops: replies in progress end, no new ones begin, and clients are informed.
+//! Shutdown of `serve`: replies in progress are completed, no new ones begin, and clients are informed.
 
 use std::time::Duration;
 
 use endmark_store::{Reader, StoreLocation};
 use serde_json::json;
-use testkit::{Answer, Received, Reply, Request, Script, Upstream, chat_reply, chat_stream};
+use testkit::{Answer, ReceivedRequest, Reply, Request, Script, Upstream, chat_reply, chat_stream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// Concurrent streams per round.
-const STREAMS: usize = 8;
+/// Number of concurrent streams in each round.
+const STREAMS_PER_ROUND: usize = 8;
 
-/// The number of rounds; `ENDMARK_TEST_DRAINS` sets more.
-const ROUNDS: usize = 10;
+/// Number of rounds, unless `ENDMARK_TEST_DRAINS` is set.
+const DEFAULT_ROUNDS: usize = 10;
 
-fn rounds() -> usize {
-    std::env::var("ENDMARK_TEST_DRAINS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+fn configured_rounds() -> usize {
+    std::env::var("ENDMARK_TEST_DRAINS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(DEFAULT_ROUNDS)
 }
 
-fn chat(served: &Served) -> Request {
+fn chat(served: &ServeProcess) -> Request {
     let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Go."}]});
     Request::post(served.address, "/v1/chat/completions").json(&body)
 }
 
-/// An upstream whose stream pauses this long between any two of its ten events.
-async fn slow_stream(pause: Duration) -> Upstream {
+/// Starts an upstream whose stream has ten events with this pause between them.
+async fn start_slow_upstream(pause: Duration) -> Upstream {
     Upstream::start(
         Script::new().default_answer(Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause)),
     )
@@ -35,38 +35,39 @@ async fn slow_stream(pause: Duration) -> Upstream {
 #[test]
 fn a_drain_breaks_no_stream_in_progress() {
     in_runtime(async {
-        let upstream = slow_stream(Duration::from_millis(15)).await;
-        let place = Place::new();
-        for round in 0..rounds() {
-            let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let upstream = start_slow_upstream(Duration::from_millis(15)).await;
+        let place = TestFolder::new();
+        for round in 0..configured_rounds() {
+            let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
             let mut open = Vec::new();
-            for _ in 0..STREAMS {
+            for _ in 0..STREAMS_PER_ROUND {
                 open.push(chat(&served).send().await);
             }
             served.signal("-TERM");
             let mut reading: Vec<_> = open.into_iter().map(|open| tokio::spawn(open.read())).collect();
             for (stream, reading) in reading.drain(..).enumerate() {
                 let reply = reading.await.unwrap();
-                let is_whole = reply.complete && reply.events().last().is_some_and(|event| event == "[DONE]");
+                let is_whole =
+                    reply.is_complete && reply.events().last().is_some_and(|event| event == "[DONE]");
                 assert!(is_whole, "round {round}, stream {stream}: {}", reply.text());
             }
             assert_eq!(served.wait(), Some(0), "round {round}");
         }
-        println!("{} drains under {STREAMS} live streams each: none broken", rounds());
+        println!("{} drains under {STREAMS_PER_ROUND} live streams each: none broken", configured_rounds());
     });
 }
 
 #[test]
 fn a_long_drain_ends_with_the_last_stream() {
     in_runtime(async {
-        let upstream = slow_stream(Duration::from_millis(50)).await;
+        let upstream = start_slow_upstream(Duration::from_millis(50)).await;
         let arguments = ["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=600"];
-        let place = Place::new();
-        assert_eq!(Served::start(&place, &arguments).end("-TERM").0, Some(0), "without a stream");
-        let served = Served::start(&place, &arguments);
+        let place = TestFolder::new();
+        assert_eq!(ServeProcess::start(&place, &arguments).stop("-TERM").0, Some(0), "without a stream");
+        let served = ServeProcess::start(&place, &arguments);
         let open = chat(&served).send().await;
         served.signal("-TERM");
-        assert!(open.read().await.complete);
+        assert!(open.read().await.is_complete);
         assert_eq!(served.wait(), Some(0));
     });
 }
@@ -74,9 +75,9 @@ fn a_long_drain_ends_with_the_last_stream() {
 #[test]
 fn a_draining_gateway_reports_it_and_accepts_no_requests() {
     in_runtime(async {
-        let upstream = slow_stream(Duration::from_millis(200)).await;
-        let place = Place::new();
-        let mut served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let upstream = start_slow_upstream(Duration::from_millis(200)).await;
+        let place = TestFolder::new();
+        let mut served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         let open = chat(&served).send().await;
         served.signal("-TERM");
         served.wait_for_line("Waiting for active replies to end");
@@ -91,7 +92,7 @@ fn a_draining_gateway_reports_it_and_accepts_no_requests() {
         let refused = chat(&served).send().await.read().await;
         assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
         assert_eq!(refused.json()["error"]["type"], "endmark_stopping");
-        assert!(open.read().await.complete);
+        assert!(open.read().await.is_complete);
         assert_eq!(served.wait(), Some(0));
         assert_eq!(upstream.requests().len(), 1);
     });
@@ -100,26 +101,26 @@ fn a_draining_gateway_reports_it_and_accepts_no_requests() {
 #[test]
 fn requests_are_cut_after_the_timeout_or_a_second_signal() {
     in_runtime(async {
-        let upstream = slow_stream(Duration::from_secs(20)).await;
-        let place = Place::new();
+        let upstream = start_slow_upstream(Duration::from_secs(20)).await;
+        let place = TestFolder::new();
         let start = |more: &[&str]| {
             let base_url = upstream.base_url();
-            Served::start(&place, &[&["--upstream", base_url.as_str()], more].concat())
+            ServeProcess::start(&place, &[&["--upstream", base_url.as_str()], more].concat())
         };
         let served = start(&["--set", "limits.drain_seconds=1"]);
         let open = chat(&served).send().await;
-        let (code, said) = served.end("-TERM");
+        let (code, said) = served.stop("-TERM");
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("1 replies were still under way") && said.contains("drain_seconds"), "{said}");
-        is_cut_off(&open.read().await);
+        assert_cut_off(&open.read().await);
 
         let mut served = start(&[]);
         let open = chat(&served).send().await;
         served.signal("-INT");
         served.wait_for_line("Send the signal again to stop at once");
-        let (code, said) = served.end("-INT");
+        let (code, said) = served.stop("-INT");
         assert_eq!(code, Some(130), "{said}");
-        is_cut_off(&open.read().await);
+        assert_cut_off(&open.read().await);
     });
 }
 
@@ -127,20 +128,20 @@ fn requests_are_cut_after_the_timeout_or_a_second_signal() {
 fn cut_requests_are_disclosed_and_recorded_before_the_exit() {
     in_runtime(async {
         let much = "word ".repeat(20_000);
-        let slow = Upstream::start(move |request: &Received| {
+        let slow = Upstream::start(move |request: &ReceivedRequest| {
             let pause = Duration::from_mins(1);
             match request.json()["model"].as_str() {
                 Some("stream") => Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause),
-                // More than a client that reads nothing can have buffered for it.
+                // More data than the buffers for an idle client can contain.
                 Some("unread") => Answer::sse(chat_stream(&[much.as_str(); 200], "stop")),
                 Some("head") => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait(pause),
                 _ => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait_after_head(pause),
             }
         })
         .await;
-        let place = Place::new();
+        let place = TestFolder::new();
         let served =
-            Served::start(&place, &["--upstream", &slow.base_url(), "--set", "limits.drain_seconds=1"]);
+            ServeProcess::start(&place, &["--upstream", &slow.base_url(), "--set", "limits.drain_seconds=1"]);
         let ask = |model: &str, stream: bool| {
             let body =
                 json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "Go."}]});
@@ -156,12 +157,12 @@ fn cut_requests_are_disclosed_and_recorded_before_the_exit() {
         while slow.requests().len() < 5 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let (code, said) = served.end("-TERM");
+        let (code, said) = served.stop("-TERM");
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("5 replies were still under way"), "{said}");
 
-        is_cut_off(&stream.read().await);
-        assert!(!unread.read().await.complete);
+        assert_cut_off(&stream.read().await);
+        assert!(!unread.read().await.is_complete);
         for open in waiting {
             let reply = open.await.unwrap().read().await;
             let error = &reply.json()["error"]["type"];
@@ -177,27 +178,29 @@ fn cut_requests_are_disclosed_and_recorded_before_the_exit() {
 }
 
 #[test]
-fn an_unread_body_never_ends_as_if_it_were_whole() {
+fn a_cut_body_that_is_not_parsed_never_looks_whole() {
     in_runtime(async {
-        let upstream = slow_stream(Duration::from_millis(700)).await;
-        let place = Place::new();
-        let served =
-            Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"]);
+        let upstream = start_slow_upstream(Duration::from_millis(700)).await;
+        let place = TestFolder::new();
+        let served = ServeProcess::start(
+            &place,
+            &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"],
+        );
         let off = chat(&served).header("x-endmark-resume", "off").send().await;
         let other =
             Request::post(served.address, "/v1/audio/speech").json(&json!({"model": "m"})).send().await;
-        let (code, said) = served.end("-TERM");
+        let (code, said) = served.stop("-TERM");
         assert_eq!(code, Some(1), "{said}");
         for open in [off, other] {
             let reply = open.read().await;
             assert!(reply.text().contains("word ") && !reply.text().contains("[DONE]"), "{}", reply.text());
-            assert!(!reply.complete || reply.text().contains("endmark_reply_cut"), "{}", reply.text());
+            assert!(!reply.is_complete || reply.text().contains("endmark_reply_cut"), "{}", reply.text());
         }
     });
 }
 
-/// Asserts that the stream ends with an error of the gateway, and not as a whole reply.
-fn is_cut_off(reply: &Reply) {
+/// Checks that the stream ends with an error of the gateway and does not look whole.
+fn assert_cut_off(reply: &Reply) {
     let error = reply.json_events().last().map(|event| event["error"].clone()).unwrap_or_default();
     assert_eq!(error["type"], "endmark_reply_cut", "{}", reply.text());
     assert!(error["message"].as_str().unwrap().contains("the gateway stopped"), "{error}");

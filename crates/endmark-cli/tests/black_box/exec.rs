@@ -1,7 +1,8 @@
-//! `endmark exec` with real commands: every answer is one document that Python's `json.loads` reads. (EN-1 to EN-5)
+//! `endmark exec` with real commands: every answer is one document that Python's `json.loads` accepts. (EN-1
+//! to EN-5)
 
 mod capped;
-mod ends;
+mod endings;
 mod limits;
 mod pipes;
 mod sizes;
@@ -13,47 +14,47 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::run::{Place, Run};
+use crate::run::{CommandOutput, TestFolder};
 
-/// A separate folder, with the `PATH` of the test.
-fn place() -> Place {
-    Place::new().with_variable("PATH", &std::env::var("PATH").unwrap())
+/// Returns an empty folder whose commands use the `PATH` of the test.
+fn exec_folder() -> TestFolder {
+    TestFolder::new().with_variable("PATH", &std::env::var("PATH").unwrap())
 }
 
-/// A folder with this manifest.
-fn place_with(manifest: &str) -> Place {
-    place().with_file("tool.toml", manifest)
+/// Returns a folder with this manifest, whose commands use the `PATH` of the test.
+fn folder_with_manifest(manifest: &str) -> TestFolder {
+    exec_folder().with_file("tool.toml", manifest)
 }
 
-/// Returns the path of a file in the documented manifests.
+/// Returns the path of a documented manifest.
 fn manifest_path(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifests");
     folder.join(name).to_str().unwrap().to_owned()
 }
 
-/// Runs a command under the manifest in the folder.
-fn exec(place: &Place, command: &[&str]) -> Value {
+/// Runs a command with the manifest in the folder.
+fn exec(place: &TestFolder, command: &[&str]) -> Value {
     exec_with(place, "tool.toml", command, "")
 }
 
-/// Runs a command under this manifest.
-fn exec_with(place: &Place, manifest: &str, command: &[&str], input: impl AsRef<[u8]>) -> Value {
+/// Runs a command with this manifest.
+fn exec_with(place: &TestFolder, manifest: &str, command: &[&str], input: impl AsRef<[u8]>) -> Value {
     let arguments = [&["exec", "--manifest", manifest, "--"], command].concat();
     checked_envelope(&place.run_with_input(&arguments, input))
 }
 
-/// Runs a command under its built-in manifest.
-fn exec_builtin(place: &Place, command: &[&str], input: impl AsRef<[u8]>) -> Value {
+/// Runs a command with its built-in manifest.
+fn exec_builtin(place: &TestFolder, command: &[&str], input: impl AsRef<[u8]>) -> Value {
     checked_envelope(&place.run_with_input(&[&["exec", "--"], command].concat(), input))
 }
 
-/// Returns the envelope of a run, after a check that Python reads it.
-fn checked_envelope(run: &Run) -> Value {
+/// Returns the envelope of a run, after a check that Python can parse it.
+fn checked_envelope(run: &CommandOutput) -> Value {
     assert_python_reads(run.output.as_bytes());
     run.envelope()
 }
 
-/// Fails if Python does not read exactly one document.
+/// Fails unless Python parses exactly one document.
 fn assert_python_reads(output: &[u8]) {
     let mut python = Command::new("python3");
     python.args(["-c", "import json, sys; json.loads(sys.stdin.buffer.read())"]);
@@ -64,13 +65,13 @@ fn assert_python_reads(output: &[u8]) {
 }
 
 /// Returns the code and the exit code of the error.
-fn error(envelope: &Value) -> (&str, u64) {
+fn error_codes(envelope: &Value) -> (&str, u64) {
     let error = &envelope["error"];
     (error["code"].as_str().unwrap_or_default(), error["exit_code"].as_u64().unwrap_or_default())
 }
 
 /// Returns the warning about this field.
-fn warning<'a>(envelope: &'a Value, field: &str) -> &'a Value {
+fn warning_about<'a>(envelope: &'a Value, field: &str) -> &'a Value {
     let warnings = envelope["warnings"].as_array().unwrap();
     warnings.iter().find(|warning| warning["field"] == field).unwrap_or_else(|| panic!("{envelope:#}"))
 }

@@ -1,22 +1,22 @@
-//! `serve --fault`: injected faults, and whether Endmark or the client has to handle them.
+//! `serve --fault`: injects faults that either Endmark or the client must handle.
 
 use serde_json::{Value, json};
-use testkit::{Prefill, Reply, Request, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, Reply, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 async fn model() -> Upstream {
-    Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await
+    Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await
 }
 
-fn start(place: &Place, upstream: &Upstream, faults: &[&str]) -> Served {
-    Served::start(place, &[&["--upstream", &upstream.base_url(), "--fault"], faults].concat())
+fn start(place: &TestFolder, upstream: &Upstream, faults: &[&str]) -> ServeProcess {
+    ServeProcess::start(place, &[&["--upstream", &upstream.base_url(), "--fault"], faults].concat())
 }
 
-async fn ask(served: &Served, stream: bool) -> Reply {
+async fn ask(served: &ServeProcess, stream: bool) -> Reply {
     let body = json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Count."}]});
     Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await
 }
@@ -29,20 +29,20 @@ fn text(reply: &Reply) -> String {
 #[test]
 fn faults_between_endmark_and_the_upstream_are_recovered() {
     in_runtime(async {
-        let (upstream, place) = (model().await, Place::new());
+        let (upstream, place) = (model().await, TestFolder::new());
         for fault in ["cut@3", "drop@4", "reset@200b", "end@4", "error@5", "malformed@4", "503"] {
             let served = start(&place, &upstream, &[fault]);
             let reply = ask(&served, true).await;
             assert_eq!(reply.header("x-endmark-fault"), Some(fault));
             assert_eq!(text(&reply), TEXT, "{fault}");
             assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{fault}");
-            served.end("-TERM");
+            served.stop("-TERM");
         }
         let served = start(&place, &upstream, &["cut@3", "--fault-seed", "7"]);
         let reply = ask(&served, false).await;
         assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
         assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
-        let (code, said) = served.end("-TERM");
+        let (code, said) = served.stop("-TERM");
         assert_eq!(code, Some(0));
         assert!(said.contains("REHEARSAL") && said.contains("--fault-seed 7"), "{said}");
     });
@@ -51,24 +51,24 @@ fn faults_between_endmark_and_the_upstream_are_recovered() {
 #[test]
 fn faults_on_every_call_are_unrecoverable_and_disclosed() {
     in_runtime(async {
-        let (upstream, place) = (model().await, Place::new());
+        let (upstream, place) = (model().await, TestFolder::new());
         let served = start(&place, &upstream, &["cut@3@always"]);
         let reply = ask(&served, false).await;
         assert_ne!(reply.json()["choices"][0]["message"]["content"], TEXT);
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
-        served.end("-TERM");
+        served.stop("-TERM");
     });
 }
 
 #[test]
 fn faults_between_endmark_and_the_client_reach_the_client() {
     in_runtime(async {
-        let (upstream, place) = (model().await, Place::new());
+        let (upstream, place) = (model().await, TestFolder::new());
         let served = start(&place, &upstream, &["drop@4", "--fault-side", "client"]);
         let reply = ask(&served, true).await;
-        assert!(!reply.complete, "{}", reply.text());
+        assert!(!reply.is_complete, "{}", reply.text());
         assert!(TEXT.starts_with(&text(&reply)) && text(&reply) != TEXT, "{}", reply.text());
-        served.end("-TERM");
+        served.stop("-TERM");
 
         let request_count = upstream.requests().len();
         let served = start(&place, &upstream, &["429@2s", "--fault-side", "client"]);
@@ -76,7 +76,7 @@ fn faults_between_endmark_and_the_client_reach_the_client() {
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("2")));
         assert_eq!(reply.json()["error"]["type"], "endmark_rehearsed_fault");
         assert_eq!(upstream.requests().len(), request_count, "no model is asked");
-        served.end("-TERM");
+        served.stop("-TERM");
     });
 }
 
@@ -88,7 +88,7 @@ fn an_invalid_fault_is_refused_before_the_start() {
         (&["--fault", "cut", "--fault-side", "both"], "use upstream"),
         (&["--fault-seed", "7"], "--fault"),
     ] {
-        let ran = Place::new().run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        let ran = TestFolder::new().run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
         assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.errors);
         assert!(ran.errors.contains(part), "{arguments:?}: {}", ran.errors);
     }
@@ -101,8 +101,8 @@ fn fault_injection_continues_after_a_reload() {
         let file = format!("[upstreams.local]\nbase_url = \"{}\"\n", upstream.base_url());
         let mut struck = Vec::new();
         for is_reloaded in [false, true] {
-            let place = Place::new().with_file("endmark.toml", file.clone());
-            let mut served = Served::start(&place, &["--fault", "503@50%", "--fault-seed", "7"]);
+            let place = TestFolder::new().with_file("endmark.toml", file.clone());
+            let mut served = ServeProcess::start(&place, &["--fault", "503@50%", "--fault-seed", "7"]);
             let mut faults = Vec::new();
             for number in 0..16 {
                 if is_reloaded && number == 5 {
@@ -111,7 +111,7 @@ fn fault_injection_continues_after_a_reload() {
                 }
                 faults.push(ask(&served, false).await.header("x-endmark-fault").is_some());
             }
-            served.end("-TERM");
+            served.stop("-TERM");
             struck.push(faults);
         }
         assert_eq!(struck[0], struck[1]);

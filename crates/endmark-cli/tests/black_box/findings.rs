@@ -1,4 +1,4 @@
-//! `endmark findings`, from outside. (AR)
+//! `endmark findings`, tested from outside. (AR)
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -6,29 +6,29 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-const WHOLE: &str = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
+const WHOLE_RESULT: &str = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
                      location: a.c:1\nsource: s\nsink: k\nevidence:\n  one();\n===AGENT_RESULT_END===\n";
 
-fn cut() -> &'static str {
-    &WHOLE[..WHOLE.find("===AGENT_RESULT_END").unwrap()]
+fn cut_result() -> &'static str {
+    &WHOLE_RESULT[..WHOLE_RESULT.find("===AGENT_RESULT_END").unwrap()]
 }
 
 #[test]
 fn findings_are_read_from_standard_input_and_files() {
-    let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", cut());
-    assert_eq!(place.run_with_input(&["findings", "check"], WHOLE).code, 0);
-    assert_eq!(place.run_with_input(&["findings", "check", "-"], WHOLE).code, 0);
-    let run = place.run_with_input(&["findings", "check", "a.txt", "-", "b.txt"], WHOLE);
+    let place = TestFolder::new().with_file("a.txt", WHOLE_RESULT).with_file("b.txt", cut_result());
+    assert_eq!(place.run_with_input(&["findings", "check"], WHOLE_RESULT).code, 0);
+    assert_eq!(place.run_with_input(&["findings", "check", "-"], WHOLE_RESULT).code, 0);
+    let run = place.run_with_input(&["findings", "check", "a.txt", "-", "b.txt"], WHOLE_RESULT);
     assert_eq!(run.code, 1);
     assert!(run.output.contains("standard input: agent x: whole"), "{}", run.output);
     assert!(run.output.contains("b.txt: agent x: truncated at line 13, column 1"), "{}", run.output);
-    let twice = place.run_with_input(&["findings", "check", "-", "-"], WHOLE);
+    let twice = place.run_with_input(&["findings", "check", "-", "-"], WHOLE_RESULT);
     assert_eq!((twice.code, twice.errors.contains("named twice")), (2, true), "{}", twice.errors);
 }
 
-const TWO_OF_A_FILE: &str = "===AGENT_RESULT===
+const TWO_FINDINGS_OF_A_FILE: &str = "===AGENT_RESULT===
 agent_id: v-2
 coverage: sqli=done, xss=skipped
 
@@ -52,7 +52,7 @@ confidence: high
 
 #[test]
 fn fit_counts_joined_and_dropped_findings() {
-    let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
+    let place = TestFolder::new().with_file("a.txt", TWO_FINDINGS_OF_A_FILE);
     let fit =
         |budget: &str| place.run(&["findings", "fit", "a.txt", "--budget-left", budget, "--json"]).envelope();
     let fitted = fit("1000");
@@ -64,7 +64,7 @@ fn fit_counts_joined_and_dropped_findings() {
     assert_eq!((&finding["impact"], &finding["confidence"]), (&json!("all rows; some rows"), &json!("high")));
     let warning = fitted["warnings"][0]["message"].as_str().unwrap();
     assert_eq!(warning, "compressed to fit: joined findings: 1, dropped lines of evidence: 1");
-    // Without room, one title and one line of evidence remain, and the receipt lists what was dropped.
+    // In a small budget one title and one line of evidence remain, and the receipt counts what was dropped.
     let receipt = &fit("200")["data"]["receipt"];
     assert_eq!(receipt["dropped"], json!({"titles": 1, "evidence_lines": 2, "flow_steps": 0}), "{receipt}");
     let receipt = &fit("100000")["data"]["receipt"];
@@ -73,9 +73,9 @@ fn fit_counts_joined_and_dropped_findings() {
 
 #[test]
 fn reports_contain_unknown_fields_and_joined_titles() {
-    let place = Place::new().with_file(
+    let place = TestFolder::new().with_file(
         "a.txt",
-        TWO_OF_A_FILE.replace(":9", ":1").replace("CWE-89 | SQL in s", "CWE-89 | XQL in s"),
+        TWO_FINDINGS_OF_A_FILE.replace(":9", ":1").replace("CWE-89 | SQL in s", "CWE-89 | XQL in s"),
     );
     let markdown = place.run(&["findings", "report", "a.txt"]).output;
     for line in
@@ -90,7 +90,7 @@ fn reports_contain_unknown_fields_and_joined_titles() {
         (&properties["confidence"], &properties["flow"]),
         (&json!("high"), &json!(":1 → mid → :2; :1 → :12"))
     );
-    // The output of `merge` contains the title, so a report about it does too.
+    // The merged output contains the title, so a report about that output contains it, too.
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     let report = place.run_with_input(&["findings", "report", "--json"], &merged).envelope();
     assert_eq!(report["data"]["report"]["findings"][0]["also_titled"], json!(["XQL in search"]), "{merged}");
@@ -98,7 +98,7 @@ fn reports_contain_unknown_fields_and_joined_titles() {
 
 #[test]
 fn only_dimensions_that_a_whole_result_left_open_are_marked() {
-    let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
+    let place = TestFolder::new().with_file("a.txt", TWO_FINDINGS_OF_A_FILE);
     let markdown = place.run(&["findings", "report", "a.txt"]).output;
     assert!(markdown.contains("| sqli | v-2 | whole |"), "{markdown}");
     assert!(markdown.contains("| xss | v-2 | ⚠️ may have gaps |"), "{markdown}");
@@ -106,18 +106,18 @@ fn only_dimensions_that_a_whole_result_left_open_are_marked() {
 
 #[test]
 fn missing_declared_findings_stay_missing_after_fit() {
-    let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
-    let place = Place::new().with_file("a.txt", &short);
+    let short = WHOLE_RESULT.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
+    let place = TestFolder::new().with_file("a.txt", &short);
     assert_eq!(place.run(&["findings", "check", "a.txt"]).code, 1);
     let fitted = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]).output;
     assert!(fitted.contains("declared_findings: 3\n"), "{fitted}");
     assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 1);
 }
 
-/// `fit` writes ids in the canonical form, and keeps the author's own ids next to them.
+/// `fit` writes ids in the canonical form and keeps the author's ids next to them.
 #[test]
 fn foreign_ids_are_kept_beside_canonical_ids() {
-    let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
+    let place = TestFolder::new().with_file("a.txt", WHOLE_RESULT.replace("[F001] One", "[SQLI-7] One"));
     let run = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]);
     let fitted = run.output;
     assert!(fitted.contains("[F001] SQLI-7: One\n"), "{fitted}");
@@ -127,7 +127,7 @@ fn foreign_ids_are_kept_beside_canonical_ids() {
 
 #[test]
 fn every_answer_matches_its_schema() {
-    let place = Place::new().with_file("a.txt", cut()).with_file(
+    let place = TestFolder::new().with_file("a.txt", cut_result()).with_file(
         "team.json",
         "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\"], \"max_turns\": 9}]}",
     );
@@ -161,11 +161,11 @@ fn every_answer_matches_its_schema() {
     );
 }
 
-/// AR-5: duplicates are joined, and the evidence of each is kept.
+/// AR-5: duplicates are joined, and the evidence of all of them is kept.
 #[test]
 fn joined_findings_keep_all_evidence() {
-    let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("one();", "two();");
-    let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
+    let other = WHOLE_RESULT.replace("agent_id: x", "agent_id: y").replace("one();", "two();");
+    let place = TestFolder::new().with_file("a.txt", WHOLE_RESULT).with_file("b.txt", other);
     for command in ["merge", "report"] {
         let text = place.run(&["findings", command, "a.txt", "b.txt"]).output;
         assert_eq!((text.matches("[F001]").count(), text.matches("[F002]").count()), (1, 0), "{text}");
@@ -173,16 +173,17 @@ fn joined_findings_keep_all_evidence() {
     }
 }
 
-/// Flows of joined findings stay separate, and a `;` in a step is code.
+/// The flows of joined findings stay separate. A `;` in a step is code, not a separator.
 #[test]
 fn flows_of_joined_findings_stay_separate() {
     let with_flow = |agent: &str, flow: &str| {
-        let text = WHOLE.replace("agent_id: x", &format!("agent_id: {agent}"));
+        let text = WHOLE_RESULT.replace("agent_id: x", &format!("agent_id: {agent}"));
         text.replace("evidence:", &format!("flow: {flow}\nevidence:"))
     };
     let flows = |one: &str, other: &str| {
-        let place =
-            Place::new().with_file("a.txt", with_flow("a", one)).with_file("b.txt", with_flow("b", other));
+        let place = TestFolder::new()
+            .with_file("a.txt", with_flow("a", one))
+            .with_file("b.txt", with_flow("b", other));
         let sarif = place.run(&["findings", "report", "a.txt", "b.txt", "--to", "sarif"]).output;
         let sarif: Value = serde_json::from_str(&sarif).unwrap();
         let flows = sarif["runs"][0]["results"][0]["codeFlows"].as_array().unwrap().clone();
@@ -201,26 +202,29 @@ fn flows_of_joined_findings_stay_separate() {
     assert_eq!(flows("x = 1; a -> b", "x = 1; a -> b"), ["x = 1; a|b"]);
 }
 
-/// If no result names its dimensions, none is invented, and merging again changes nothing.
+/// If no result names its dimensions, no name is invented. Merging again changes nothing.
 #[test]
 fn unnamed_dimensions_get_no_invented_name() {
-    let place = Place::new().with_file("a.txt", cut().replace("dimensions: a\n", ""));
+    let place = TestFolder::new().with_file("a.txt", cut_result().replace("dimensions: a\n", ""));
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     assert!(!merged.contains("dimensions"), "{merged}");
-    let place = Place::new().with_file("merged.txt", merged.as_str());
+    let place = TestFolder::new().with_file("merged.txt", merged.as_str());
     assert_eq!(place.run(&["findings", "merge", "merged.txt"]).output, merged);
     let check = |text: &str| {
-        let place = Place::new().with_file("a.txt", text);
+        let place = TestFolder::new().with_file("a.txt", text);
         place.run(&["findings", "check", "a.txt", "--json"]).envelope()["data"]["results"][0]["dimensions"]
             .clone()
     };
-    assert_eq!(check(&WHOLE.replace("dimensions: a\n", "dimensions: (not named)\n")), serde_json::json!([]));
+    assert_eq!(
+        check(&WHOLE_RESULT.replace("dimensions: a\n", "dimensions: (not named)\n")),
+        serde_json::json!([])
+    );
 }
 
-/// AR-6: every form of a report has its disclosure.
+/// AR-6: a report discloses gaps in every format.
 #[test]
 fn every_report_format_has_its_disclosure() {
-    let place = Place::new().with_file("a.txt", cut());
+    let place = TestFolder::new().with_file("a.txt", cut_result());
     let of = |form: &str| place.run(&["findings", "report", "a.txt", "--to", form]).output;
     assert!(of("markdown").contains("| x | first, round 1: truncated, complete findings kept |"));
     let json: Value = serde_json::from_str(&of("json")).unwrap();
@@ -232,14 +236,14 @@ fn every_report_format_has_its_disclosure() {
     assert_eq!(run["properties"]["disclosure"]["truncated_agents"][0]["agent_id"], "x");
 }
 
-/// AR-6: text of an agent is never markup of the report.
+/// AR-6: an agent's text is never interpreted as markup of the report.
 #[test]
 fn agent_text_is_never_markup_in_the_report() {
-    let text = WHOLE
+    let text = WHOLE_RESULT
         .replace("dimensions: a", "dimensions: a|b, <script>x()</script>")
         .replace("[F001] ", "[F001] <img src=x onerror=y()> [z](javascript:y()) ")
         .replace("source: ", "source: <input> `q` ");
-    let place = Place::new().with_file("a.txt", text);
+    let place = TestFolder::new().with_file("a.txt", text);
     let report = place.run(&["findings", "report", "a.txt"]).output;
     for line in
         [r"| a\|b |", r"| \<script>x()\</script> |", r"\<img src=x onerror=y()> \[z\](javascript:y()) "]
@@ -249,20 +253,20 @@ fn agent_text_is_never_markup_in_the_report() {
     assert!(report.contains("- **source:** ``<input> `q` "), "{report}");
 }
 
-/// The merge of a truncated result does not look whole to the next reader.
+/// The merged form of a truncated result does not look whole.
 #[test]
 fn merging_does_not_make_a_truncated_result_whole() {
-    let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
+    let place = TestFolder::new().with_file("a.txt", cut_result()).with_file("b.txt", WHOLE_RESULT);
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     assert_eq!(place.run_with_input(&["findings", "check"], &merged).code, 1, "{merged}");
     assert!(merged.contains("originally_truncated: true"), "{merged}");
     let merged = place.run(&["findings", "merge", "b.txt"]).output;
-    assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
+    assert_eq!(merged, WHOLE_RESULT.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
 }
 
 #[test]
 fn unreadable_and_oversized_input_is_refused_with_advice() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (file, hint) in [("nofile", "`-` reads a result from standard input"), (".", "`./*.txt`")] {
         let run = place.run(&["findings", "check", file]);
         assert!(run.code == 2 && run.errors.contains(hint), "{}", run.errors);
@@ -273,11 +277,11 @@ fn unreadable_and_oversized_input_is_refused_with_advice() {
     assert_eq!((fit("9499").code, fit("9500").code), (1, 0));
 }
 
-/// The text form has no field for the reporting agents, so a warning appears before the results are discarded.
+/// The text form cannot name the reporting agents, so a warning says so before they are lost.
 #[test]
 fn text_output_warns_that_reporting_agents_are_omitted() {
-    let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
-    let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
+    let other = WHOLE_RESULT.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
+    let place = TestFolder::new().with_file("a.txt", WHOLE_RESULT).with_file("b.txt", other);
     let run = place.run(&["findings", "merge", "a.txt", "b.txt"]);
     assert!(run.errors.contains("1 findings were reported by several agents"), "{}", run.errors);
     assert!(run.output.contains("also_titled: Two"), "{}", run.output);
@@ -287,18 +291,18 @@ fn text_output_warns_that_reporting_agents_are_omitted() {
         "{}",
         report.output
     );
-    // Merged text has nothing more to lose, and a single result never had.
-    for again in [run.output.as_str(), WHOLE] {
+    // Merged text names no agents that could be lost, and a single result has only one.
+    for again in [run.output.as_str(), WHOLE_RESULT] {
         assert_eq!(place.run_with_input(&["findings", "merge"], again).errors, "");
     }
 }
 
-/// An answer of these commands reports truncation elsewhere than a result does.
+/// An answer of these commands marks truncation in another way than a result does.
 ///
-/// It is rejected, and never mistaken for a whole result.
+/// It is refused, so that it is never mistaken for a whole result.
 #[test]
-fn an_answer_of_these_commands_is_refused_as_a_result() {
-    let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
+fn output_of_these_commands_is_refused_as_a_result() {
+    let place = TestFolder::new().with_file("a.txt", cut_result()).with_file("b.txt", WHOLE_RESULT);
     for command in [
         &["merge", "--json", "a.txt"][..],
         &["report", "--json", "a.txt"],
@@ -316,8 +320,8 @@ fn an_answer_of_these_commands_is_refused_as_a_result() {
                 assert!(run.errors.contains("merged.txt"), "{}", run.errors);
             }
         }
-        // Beside a result it is reported, and counts as cut.
-        let result = serde_json::json!({ "role": "assistant", "content": WHOLE }).to_string();
+        // Next to a result, the answer is reported and the result counts as cut.
+        let result = serde_json::json!({ "role": "assistant", "content": WHOLE_RESULT }).to_string();
         let place =
             place.run_with_input(&["findings", "check", "--json"], format!("{}\n{result}\n", answer.trim()));
         let data = &place.envelope()["data"];
@@ -330,12 +334,12 @@ fn an_answer_of_these_commands_is_refused_as_a_result() {
     assert_eq!(place.run_with_input(&["findings", "check"], &text).code, 1, "{text}");
 }
 
-/// EN-5: an answer larger than an envelope comes in pages, and nothing is left out.
+/// EN-5: an answer larger than an envelope is split into pages, and nothing is omitted.
 #[test]
 fn a_large_report_is_paged() {
     use std::fmt::Write as _;
 
-    let place = Place::new();
+    let place = TestFolder::new();
     let names: Vec<String> = (0..60).map(|agent| format!("{agent}.txt")).collect();
     for (agent, name) in names.iter().enumerate() {
         let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a\n");
@@ -377,8 +381,8 @@ fn a_large_report_is_paged() {
     }
 }
 
-/// Returns all pages of a command's answer, each within its limit.
-fn pages(place: &Place, arguments: &[&str]) -> Vec<Value> {
+/// Returns all pages of a command's answer, and checks the size of each.
+fn all_pages(place: &TestFolder, arguments: &[&str]) -> Vec<Value> {
     let (mut cursor, mut pages) = (None::<String>, Vec::new());
     loop {
         let mut command_line = arguments.to_vec();
@@ -402,7 +406,7 @@ fn items(pages: &[Value], list: &str) -> Vec<Value> {
     pages.iter().flat_map(|page| page.pointer(list).unwrap().as_array().unwrap().clone()).collect()
 }
 
-/// EN-5: a single result, transcript or draft that is larger than an envelope comes in pages, too.
+/// EN-5: a single result, transcript or draft that is larger than an envelope is split into pages, too.
 #[test]
 fn a_result_larger_than_an_envelope_is_paged() {
     use std::fmt::Write as _;
@@ -422,10 +426,11 @@ fn a_result_larger_than_an_envelope_is_paged() {
             "dimension,".repeat(100)
         );
     }
-    let place =
-        Place::new().with_file("a.txt", many + "===AGENT_RESULT_END===\n").with_file("b.txt", &checkpoints);
+    let place = TestFolder::new()
+        .with_file("a.txt", many + "===AGENT_RESULT_END===\n")
+        .with_file("b.txt", &checkpoints);
 
-    let results = items(&pages(&place, &["--json", "findings", "check", "a.txt"]), "/data/results");
+    let results = items(&all_pages(&place, &["--json", "findings", "check", "a.txt"]), "/data/results");
     let mut from = 0;
     for result in &results {
         assert_eq!((&result["complete"], &result["findings_from"]), (&1_200.into(), &from.into()));
@@ -434,7 +439,7 @@ fn a_result_larger_than_an_envelope_is_paged() {
     assert_eq!((from, results.len() > 1), (1_200, true));
 
     let transcripts =
-        items(&pages(&place, &["--json", "findings", "progress", "b.txt"]), "/data/transcripts");
+        items(&all_pages(&place, &["--json", "findings", "progress", "b.txt"]), "/data/transcripts");
     let turns: Vec<u64> = transcripts
         .iter()
         .flat_map(|transcript| transcript["checkpoints"].as_array().unwrap())
@@ -442,7 +447,7 @@ fn a_result_larger_than_an_envelope_is_paged() {
         .collect();
     assert_eq!(turns, (1..=1_200).map(|number| number * 10).collect::<Vec<u64>>());
 
-    // Counting tokens is slow, so one page has to prove that there are others.
+    // Counting tokens is slow, so the first page must suffice: its cursor shows that more pages follow.
     let fitted = place.run(&["--json", "findings", "fit", "--budget-left", "9000000", "a.txt"]);
     assert!(fitted.output.len() <= 1_000_000, "{}", fitted.output.len());
     let fitted = fitted.envelope();
@@ -457,14 +462,14 @@ fn a_result_larger_than_an_envelope_is_paged() {
 #[test]
 fn an_oversized_finding_is_shortened_with_a_warning() {
     let huge = format!("huge({});", "x".repeat(1_100_000));
-    let two = WHOLE.replace("===AGENT_RESULT_END===", "\n[F002] Two\nseverity: Low\nlocation: b.c:1\nsource: t\nsink: m\nevidence:\n  two();\n===AGENT_RESULT_END===");
-    let place = Place::new().with_file("a.txt", two.replace("one();", &huge));
+    let two = WHOLE_RESULT.replace("===AGENT_RESULT_END===", "\n[F002] Two\nseverity: Low\nlocation: b.c:1\nsource: t\nsink: m\nevidence:\n  two();\n===AGENT_RESULT_END===");
+    let place = TestFolder::new().with_file("a.txt", two.replace("one();", &huge));
     for (command, list, field) in [
         ("check", "/data/results", "data.results[0].findings[0].finding.evidence"),
         ("merge", "/data/report/findings", "data.report.findings[0].finding.evidence"),
         ("report", "/data/report/findings", "data.report.findings[0].finding.evidence"),
     ] {
-        let pages = pages(&place, &["--json", "findings", command, "a.txt"]);
+        let pages = all_pages(&place, &["--json", "findings", command, "a.txt"]);
         assert_eq!(items(&pages, list).len(), 2, "{command}");
         let warnings = pages[0]["warnings"].as_array().unwrap();
         let cut: Vec<&Value> = warnings.iter().filter(|warning| warning["field"] == field).collect();
@@ -478,12 +483,13 @@ fn an_oversized_finding_is_shortened_with_a_warning() {
     assert!(!whole.errors.contains("left out"), "{}", whole.errors);
 }
 
-/// A cursor continues only the list it was issued for.
+/// A cursor of another list is refused.
 #[test]
 fn a_cursor_continues_only_its_own_list() {
     let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n".to_owned();
     for number in 1..=40 {
-        text += &WHOLE[WHOLE.find("\n[F001]").unwrap()..WHOLE.find("===AGENT_RESULT_END").unwrap()]
+        text += &WHOLE_RESULT
+            [WHOLE_RESULT.find("\n[F001]").unwrap()..WHOLE_RESULT.find("===AGENT_RESULT_END").unwrap()]
             .replace("F001", &format!("F{number:03}"))
             .replace("a.c:1", &format!("a.c:{number}"))
             .replace("one();", &"one(); ".repeat(6_000));
@@ -491,7 +497,7 @@ fn a_cursor_continues_only_its_own_list() {
     let team = |dimension: &str| {
         format!("{{\"agents\": [{{\"agent_id\": \"x\", \"dimensions\": [\"{dimension}\"]}}]}}")
     };
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("a.txt", text + "===AGENT_RESULT_END===\n")
         .with_file("team.json", team("a"))
         .with_file("other.json", team("b"));
@@ -514,14 +520,14 @@ fn a_cursor_continues_only_its_own_list() {
                 (2, &"INVALID_CURSOR".into()),
                 "{command} {other:?}"
             );
-            // The hint names the cursor as the warning does.
+            // The hint and the warning name the same cursor.
             let hint = refused.envelope()["error"]["hint"].to_string();
             assert!(hint.contains("`handle`") && !hint.contains("next_cursor"), "{hint}");
         }
         let refused = continue_reading(&["--team", "team.json"]);
         assert_eq!((refused.code, refused.output.as_str()), (2, ""), "{command}");
         assert!(refused.errors.contains("Add --json"), "{}", refused.errors);
-        // The content of the team's file counts, not only its name.
+        // The content of the team file counts, not only its name.
         std::fs::write(place.path().join("team.json"), team("c")).unwrap();
         assert_eq!(continue_reading(&["--json", "--team", "team.json"]).code, 2, "{command}");
         std::fs::write(place.path().join("team.json"), team("a")).unwrap();
@@ -542,10 +548,10 @@ fn a_cursor_continues_only_its_own_list() {
     }
 }
 
-/// If a transcript begins with its own instructions, these are not a result.
+/// A transcript may begin with its own instructions, which are not a result.
 #[test]
 fn the_protocol_template_is_not_a_result() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for arguments in [
         &["findings", "protocol"][..],
         &[
@@ -563,8 +569,8 @@ fn the_protocol_template_is_not_a_result() {
     ] {
         let prompt = place.run(arguments);
         assert_eq!(prompt.code, 0);
-        let run =
-            place.run_with_input(&["findings", "check", "--json"], format!("{}\n{WHOLE}", prompt.output));
+        let run = place
+            .run_with_input(&["findings", "check", "--json"], format!("{}\n{WHOLE_RESULT}", prompt.output));
         let data = &run.envelope()["data"];
         assert_eq!(data["results"].as_array().unwrap().len(), 1, "{data}");
         assert_eq!(data["results"][0]["cut"], "whole");
@@ -591,10 +597,10 @@ fn the_protocol_template_is_not_a_result() {
     assert!(limits.contains("may take 8000, which is 26 findings") && limits.contains("at most 5 findings"));
 }
 
-/// The protocol asks for JSON Lines, and a result in that form is read.
+/// An agent that follows the instructions delivers JSON Lines, which are parsed as a result.
 #[test]
 fn the_protocol_asks_for_json_lines() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let arguments = [
         "findings",
         "protocol",
@@ -627,10 +633,10 @@ fn the_protocol_asks_for_json_lines() {
     let results = &run.envelope()["data"]["results"];
     assert_eq!((run.code, results.as_array().unwrap().len()), (0, 1), "{results}");
     assert_eq!((&results[0]["agent_id"], &results[0]["complete"]), (&"x".into(), &1.into()), "{results}");
-    // Cut after the first of two findings.
+    // The text is cut after the first of two findings.
     let lines = text.replace("\"declared_findings\": 1", "\"declared_findings\": 2");
     let cut = &lines[..lines.rfind("===AGENT_RESULT_END").unwrap()];
-    let place = Place::new().with_file("x.txt", cut);
+    let place = TestFolder::new().with_file("x.txt", cut);
     let check = place.run(&["findings", "check", "--json", "x.txt"]).envelope();
     let result = &check["data"]["results"][0];
     assert_eq!(
@@ -645,7 +651,7 @@ fn the_protocol_asks_for_json_lines() {
 fn json_lines_and_text_give_the_same_result() {
     let json = "{\"agent_id\": \"x\", \"findings\": [{\"id\": \"F1\", \"severity\": \"high\", \"location\": \"a.c:1\", \
                 \"source\": \"s\", \"sink\": \"k\", \"evidence\": \"one();\"}]}";
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run_with_input(&["findings", "check", "--json"], json);
     assert_eq!((run.code, &run.envelope()["data"]["results"][0]["complete"]), (0, &1.into()));
     let broken = place.run_with_input(&["findings", "check", "--json"], &json[..60]);
@@ -661,7 +667,7 @@ fn json_in_evidence_is_not_a_finding() {
         "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] It logs what it finds\nseverity: High\nlocation: a.c:1\n\
          source: s\nsink: k\nevidence:\n  {evidence}\n\n===AGENT_RESULT_END===\n"
     );
-    let place = Place::new();
+    let place = TestFolder::new();
     let data = place.run_with_input(&["findings", "check", "--json"], result).envelope()["data"].clone();
     assert_eq!(data["results"][0]["complete"], 1, "{data}");
     let findings = data["results"][0]["findings"].as_array().unwrap();
@@ -669,10 +675,10 @@ fn json_in_evidence_is_not_a_finding() {
     assert!(data.to_string().contains("two();"), "{data}");
 }
 
-/// A number too large to parse is an ordinary name, wherever it occurs.
+/// A number that is too large to parse is treated as a name, wherever it occurs.
 #[test]
 fn a_huge_finding_number_is_treated_as_a_name() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (heading, evidence) in [("[F4294967296] x", "one();"), ("[F001] x", "[F-20261122170512]")] {
         let result = format!(
             "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n{heading}\nseverity: High\nlocation: a.c:1\nsource: s\n\
@@ -687,43 +693,43 @@ fn a_huge_finding_number_is_treated_as_a_name() {
     }
 }
 
-/// Two findings of one result stay separate, although the second one lacks the fields that distinguish them.
+/// Two findings of one result stay separate, even if the second lacks the fields that distinguish them.
 #[test]
 fn findings_without_locations_stay_separate() {
     let result = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\ndeclared_findings: 2\n\n[F001] Injection\nseverity: Low\ncwe: CWE-89\n\
                   location: a.rs:10\nsource: parameter\nsink: query\nevidence:\n  query(q)\n\n[F002] No limit\nseverity: Critical\n\
                   source: parameter\nsink: query\nevidence:\n  loop { query() }\n\n===AGENT_RESULT_END===\n";
-    let place = Place::new().with_file("a.txt", result);
+    let place = TestFolder::new().with_file("a.txt", result);
     let report = place.run(&["findings", "report", "a.txt"]).output;
     assert!(report.contains("Injection") && report.contains("No limit"), "{report}");
     assert!(!report.contains("also called"), "{report}");
 }
 
-/// Dimensions that wait for the round after a retry are a gap until they were examined.
+/// Dimensions that wait for the round after a retry stay gaps until they are examined.
 #[test]
 fn dimensions_that_wait_for_the_next_round_are_gaps() {
     let team = "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\", \"c\"]}]}";
-    let place = Place::new().with_file("team.json", team).with_file("x.txt", "===AGENT_RESULT===\nage");
+    let place = TestFolder::new().with_file("team.json", team).with_file("x.txt", "===AGENT_RESULT===\nage");
     let run = place.run(&["findings", "report", "--json", "--team", "team.json", "x.txt"]);
     let dimensions = run.envelope()["data"]["report"]["disclosure"]["dimensions"].clone();
     let gaps: Vec<_> = dimensions.as_array().unwrap().iter().map(|dimension| &dimension["gap"]).collect();
     assert_eq!(gaps, [true, true, true], "{dimensions}");
 }
 
-/// A list of dimensions at the end of a cut text may have had more entries.
+/// A list of dimensions at the end of a cut text may be incomplete.
 #[test]
 fn a_list_at_the_end_of_a_cut_text_is_not_trusted() {
     let team =
         "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"session handling\", \"csrf\", \"crypto\"]}]}";
     let cut = "===AGENT_RESULT===\nagent_id: x\ndimensions: session handling, csrf, crypto\n\n[F001] x\nseverity: High\nlocation: a.c:1\n\
                source: s\nsink: k\nevidence:\n  one();\n\n[CHECKPOINT] turn:20 findings:12 files_read:3 remaining_dims:session handling,cs";
-    let place = Place::new().with_file("team.json", team).with_file("x.txt", cut);
+    let place = TestFolder::new().with_file("team.json", team).with_file("x.txt", cut);
     let plan = place.run(&["findings", "plan", "--json", "--team", "team.json", "x.txt"]).envelope()["data"]
         .to_string();
     assert!(plan.contains("\"crypto\"") && !plan.contains("\"cs\""), "{plan}");
 }
 
-/// An incomplete finding is neither merged into another one nor left out.
+/// An incomplete finding is neither merged into another one nor omitted.
 #[test]
 fn fit_loses_no_incomplete_finding() {
     let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
@@ -738,7 +744,7 @@ fn fit_loses_no_incomplete_finding() {
         "===AGENT_RESULT_END===\n",
     ]
     .concat();
-    let place = Place::new();
+    let place = TestFolder::new();
     let fitted = place.run_with_input(&["findings", "fit", "--budget-left", "1000"], draft).output;
     let check = place.run_with_input(&["findings", "check", "--json"], &fitted);
     let result = &check.envelope()["data"]["results"][0];
@@ -750,21 +756,22 @@ fn fit_loses_no_incomplete_finding() {
     let unread = format!("{head}{complete}{prose}===AGENT_RESULT_END===\n");
     let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], unread);
     assert_eq!(refused.code, 1);
-    assert!(refused.errors.contains("would be without them"), "{}", refused.errors);
-    // After the end marker, also with an id that exists already.
+    assert!(refused.errors.contains("would be lost if it were rewritten"), "{}", refused.errors);
+    // A finding after the end marker is kept, even if its id already exists.
     for id in ["F001", "F002"] {
-        let other = WHOLE.replace("a.c:1", "b.c:7").replace("One", "Other").replace("F001", id);
+        let other = WHOLE_RESULT.replace("a.c:1", "b.c:7").replace("One", "Other").replace("F001", id);
         let other = &other[other.find('[').unwrap()..other.find("===AGENT_RESULT_END").unwrap()];
-        let behind = format!("{WHOLE}\n{other}");
+        let behind = format!("{WHOLE_RESULT}\n{other}");
         let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], &behind);
         assert_eq!((refused.code, refused.output.as_str()), (1, ""), "{id}");
         assert!(refused.errors.contains("the first at line 15, column 1"), "{}", refused.errors);
         assert_eq!(place.run_with_input(&["findings", "check"], &behind).code, 1, "{id}");
     }
-    let again = &WHOLE[WHOLE.find('[').unwrap()..WHOLE.find("===AGENT_RESULT_END").unwrap()];
+    let again =
+        &WHOLE_RESULT[WHOLE_RESULT.find('[').unwrap()..WHOLE_RESULT.find("===AGENT_RESULT_END").unwrap()];
     let repeated = place.run_with_input(
         &["findings", "fit", "--budget-left", "5000"],
-        format!("{WHOLE}\nIn short:\n\n{again}"),
+        format!("{WHOLE_RESULT}\nIn short:\n\n{again}"),
     );
     assert_eq!(repeated.code, 0, "{}", repeated.errors);
 }
@@ -777,7 +784,7 @@ fn unreadable_checkpoints_are_reported() {
         "===AGENT_RESULT===\nagent_id: x\n{noise}===AGENT_RESULT_END===\n[CHECKPOINT] turn:ten findings:1\n\
          [CHECKPOINT] turn:20 findings:many files_read:2 remaining_dims:a\n"
     );
-    let place = Place::new().with_file("a.txt", transcript);
+    let place = TestFolder::new().with_file("a.txt", transcript);
     let run = place.run(&["findings", "progress", "a.txt"]);
     assert_eq!(run.code, 0);
     for line in [604, 605] {
@@ -797,7 +804,7 @@ fn unreadable_checkpoints_are_reported() {
     assert_eq!(data["missing"], serde_json::json!([10]));
 }
 
-/// Agents' text never controls a terminal, and is read back unchanged.
+/// An agent's text never controls the terminal, and can be read back unchanged.
 #[test]
 fn written_results_contain_no_terminal_controls() {
     let title = "- \u{1b}]0;x\u{7}red";
@@ -805,7 +812,7 @@ fn written_results_contain_no_terminal_controls() {
         "id": "F001", "title": title, "severity": "High", "cwe": "CWE-89", "location": "a.c:1", "source": "s\u{9b}31m", "sink": "k",
         "evidence": "\u{1b}[2Jone();\n\ttwo();"
     }]});
-    let place = Place::new().with_file("a.json", json.to_string());
+    let place = TestFolder::new().with_file("a.json", json.to_string());
     let fitted = place.run(&["findings", "fit", "a.json", "--budget-left", "100000"]).output;
     let merged = place.run(&["findings", "merge", "a.json"]).output;
     let report = place.run(&["findings", "report", "a.json"]).output;
@@ -822,22 +829,24 @@ fn written_results_contain_no_terminal_controls() {
     }
 }
 
-/// AR-4, AR-5: plan, merge and report agree on the gaps that a whole result closes, even if it was not requested.
+/// AR-4, AR-5: a whole result closes the same gaps in plan, merge and report, even if the plan did not
+/// request that result.
 #[test]
 fn an_unrequested_whole_result_closes_gaps_everywhere() {
-    let of = |dimensions: &str| WHOLE.replace("dimensions: a\n", &format!("dimensions: {dimensions}\n"));
+    let of =
+        |dimensions: &str| WHOLE_RESULT.replace("dimensions: a\n", &format!("dimensions: {dimensions}\n"));
     let cut = |text: &str| text[..text.find("===AGENT_RESULT_END").unwrap()].to_owned() + "\n";
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("whole.txt", of("a, b, c"))
         .with_file("other.txt", of("a (login), b (tokens), c"))
         .with_file("elsewhere.txt", of("a, b"))
         .with_file("mild.txt", cut(&of("a, b, c")))
-        .with_file("unnamed.txt", cut(&WHOLE.replace("dimensions: a\n", "")))
+        .with_file("unnamed.txt", cut(&WHOLE_RESULT.replace("dimensions: a\n", "")))
         .with_file("x.txt", "===AGENT_RESULT===\nagent_")
         .with_file("team.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}]}"#)
         .with_file("one.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}], "rounds": 1, "emergency": false}"#);
     for (arguments, is_done) in [
-        // A re-run instead of the requested retry.
+        // The agent repeated its work instead of the requested retry.
         (&["--team", "team.json", "x.txt", "whole.txt"][..], true),
         (&["--team", "team.json", "x.txt", "elsewhere.txt"], false),
         (&["--team", "one.json", "mild.txt", "whole.txt"], true),
@@ -907,26 +916,26 @@ fn an_invalid_team_is_reported() {
             "line 2 column 41",
         ),
     ] {
-        let place = Place::new().with_file("team.json", team).with_file("a.txt", WHOLE);
+        let place = TestFolder::new().with_file("team.json", team).with_file("a.txt", WHOLE_RESULT);
         let run = place.run(&["findings", "plan", "--team", "team.json", "a.txt"]);
         assert_eq!(run.code, 2, "{team}");
         for part in [problem, place_of_it, "hint: A team is"] {
             assert!(run.errors.contains(part), "{part}: {}", run.errors);
         }
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_eq!(place.run(&["findings", "check", "missing.txt"]).code, 2);
     assert_eq!(place.run(&["findings", "fit", "--budget-left", "-3"]).code, 2);
     let utf16 = place.run_with_input(&["findings", "check"], b"\xff\xfe=\0=\0");
     assert_eq!((utf16.code, utf16.errors.contains("iconv")), (2, true), "{}", utf16.errors);
 }
 
-/// AR-4: an agent that is not in the team is included in the plan, and reported.
+/// AR-4: an agent that is not in the team is planned for and reported.
 #[test]
 fn an_agent_outside_the_team_is_reported() {
     let of = |agent: &str| format!(r#"{{"agents": [{{"agent_id": "{agent}", "dimensions": ["a"]}}]}}"#);
     for command in ["plan", "merge", "report"] {
-        let place = Place::new().with_file("a.txt", WHOLE).with_file("other.json", of("other"));
+        let place = TestFolder::new().with_file("a.txt", WHOLE_RESULT).with_file("other.json", of("other"));
         let other = place.run(&["findings", command, "--team", "other.json", "a.txt"]);
         assert!(other.errors.contains("a.txt: the agent `x` is not in the team"), "{}", other.errors);
         let alone = place.run(&["findings", command, "a.txt"]);
@@ -938,13 +947,13 @@ fn an_agent_outside_the_team_is_reported() {
     }
 }
 
-/// EN-1: a negative answer says what to do next.
+/// EN-1: a negative answer states what to do next.
 #[test]
 fn an_incomplete_result_comes_with_advice() {
-    let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
-    assert_ne!(short, WHOLE);
-    for text in [cut(), &short] {
-        let place = Place::new().with_file("a.txt", text);
+    let short = WHOLE_RESULT.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
+    assert_ne!(short, WHOLE_RESULT);
+    for text in [cut_result(), &short] {
+        let place = TestFolder::new().with_file("a.txt", text);
         let answer: Value =
             serde_json::from_str(&place.run(&["findings", "check", "a.txt", "--json"]).output).unwrap();
         let hint = answer["error"]["hint"].as_str().unwrap();
@@ -952,28 +961,30 @@ fn an_incomplete_result_comes_with_advice() {
     }
 }
 
-/// A result with more findings than it declares is accepted and reported, also in a final report.
+/// More findings than declared are accepted and reported, also in the final report.
 #[test]
 fn more_findings_than_declared_are_reported() {
-    let more = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 0\n");
-    let place = Place::new().with_file("a.txt", &more);
+    let more = WHOLE_RESULT.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 0\n");
+    let place = TestFolder::new().with_file("a.txt", &more);
     for (command, code) in [("check", 1), ("merge", 0), ("report", 0)] {
         let run = place.run(&["findings", command, "a.txt"]);
         assert_eq!(run.code, code, "{command}");
         let expected_warning =
-            "a.txt: line 1, column 1: `0` is how many findings are declared, and there are more";
+            "a.txt: line 1, column 1: `0` is the declared number of findings, but there are more";
         assert!(run.errors.contains(expected_warning), "{command}: {}", run.errors);
     }
 }
 
-/// AR-6: text of an agent is never a link in a SARIF message.
+/// AR-6: an agent's text is never a link in a SARIF message.
 #[test]
 fn agent_text_is_never_a_link_in_sarif() {
     let title = "See [here](https://example.org) for {name}";
-    let first = WHOLE.lines().find(|line| line.starts_with("[F001]")).unwrap();
-    let text = WHOLE.replace(first, &format!("[F001] {title}"));
-    let sarif =
-        Place::new().with_file("a.txt", &text).run(&["findings", "report", "--to", "sarif", "a.txt"]).output;
+    let first = WHOLE_RESULT.lines().find(|line| line.starts_with("[F001]")).unwrap();
+    let text = WHOLE_RESULT.replace(first, &format!("[F001] {title}"));
+    let sarif = TestFolder::new()
+        .with_file("a.txt", &text)
+        .run(&["findings", "report", "--to", "sarif", "a.txt"])
+        .output;
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     let result = &sarif["runs"][0]["results"][0];
     let message = result["message"]["text"].as_str().unwrap();
@@ -981,24 +992,24 @@ fn agent_text_is_never_a_link_in_sarif() {
     assert_eq!(result["properties"]["title"], title);
 }
 
-/// AR-5: the report says what a truncated finding lacks.
+/// AR-5: the report states what a truncated finding lacks.
 #[test]
 fn the_report_names_missing_parts_of_a_finding() {
-    let text = WHOLE.replace("severity: High\n", "");
-    assert_ne!(text, WHOLE);
-    let report = Place::new().with_file("a.txt", &text).run(&["findings", "report", "a.txt"]).output;
+    let text = WHOLE_RESULT.replace("severity: High\n", "");
+    assert_ne!(text, WHOLE_RESULT);
+    let report = TestFolder::new().with_file("a.txt", &text).run(&["findings", "report", "a.txt"]).output;
     assert!(report.contains("- **missing:** severity\n"), "{report}");
     assert!(report.contains("- **originally_truncated:** true\n"), "{report}");
 }
 
-/// AR-3: a transcript is followed until its result is whole.
+/// AR-3: a transcript is read as it grows, until its result is whole.
 #[test]
 fn a_growing_transcript_is_followed() {
-    let place =
-        Place::new().with_file("a.txt", "[CHECKPOINT] turn:10 findings:1 files_read:2 remaining_dims:a\n");
+    let place = TestFolder::new()
+        .with_file("a.txt", "[CHECKPOINT] turn:10 findings:1 files_read:2 remaining_dims:a\n");
     let child = place.command(&["findings", "progress", "--follow", "a.txt", "--json"]).spawn().unwrap();
     let mut file = OpenOptions::new().append(true).open(place.path().join("a.txt")).unwrap();
-    for part in ["[CHECKPOINT] turn:30 findings:2 files_", "read:5 remaining_dims:[]\n", WHOLE] {
+    for part in ["[CHECKPOINT] turn:30 findings:2 files_", "read:5 remaining_dims:[]\n", WHOLE_RESULT] {
         file.write_all(part.as_bytes()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -1006,19 +1017,19 @@ fn a_growing_transcript_is_followed() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let transcript = &answer["data"]["transcripts"][0];
     assert_eq!((&transcript["whole"], &transcript["missing"][0]), (&true.into(), &20.into()), "{answer}");
-    let idle = Place::new()
+    let idle = TestFolder::new()
         .with_file("a.txt", "")
         .run(&["findings", "progress", "--follow", "--idle", "0", "a.txt"]);
     assert_eq!(idle.code, 0, "{}", idle.errors);
-    assert_eq!(Place::new().run(&["findings", "progress", "--follow"]).code, 2);
+    assert_eq!(TestFolder::new().run(&["findings", "progress", "--follow"]).code, 2);
 }
 
-/// Results that a small real model wrote for the protocol: nothing is invented, and all are classified as a person
-/// classified them.
+/// Uses results that a small real model wrote for the protocol. Nothing is invented, and all results are
+/// classified as a person classified them.
 #[test]
 fn results_of_a_real_model_match_the_human_classification() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/findings/recorded/results.jsonl");
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut count = 0;
     for line in std::fs::read_to_string(file).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -1040,12 +1051,12 @@ fn results_of_a_real_model_match_the_human_classification() {
     assert!(count >= 30, "{count}");
 }
 
-/// The commands of the tutorial do what it shows.
+/// The commands of the tutorial print what it shows.
 #[test]
 fn the_tutorial_commands_work() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let place = Place::new();
+    let place = TestFolder::new();
     let (mut lines, mut commands) = (page.lines(), 0);
     while let Some(line) = lines.next() {
         let fence = &line[..line.len() - line.trim_start_matches('`').len()];
@@ -1056,16 +1067,16 @@ fn the_tutorial_commands_work() {
         let block: Vec<&str> = lines.by_ref().take_while(|line| *line != fence).collect();
         match words.split_once(' ') {
             Some(("file", name)) => std::fs::write(place.path().join(name), block.join("\n") + "\n").unwrap(),
-            _ if words == "console" => commands += console(&place, &block),
+            _ if words == "console" => commands += run_console_block(&place, &block),
             _ => {}
         }
     }
     assert!(commands >= 6, "{commands}");
 }
 
-/// Runs the lines with a `$`, and compares the output of each with the lines after it; `> NAME` stores the output
-/// instead.
-fn console(place: &Place, block: &[&str]) -> usize {
+/// Runs the lines that begin with `$`. The following lines are the expected output, unless `> NAME` stores
+/// the output.
+fn run_console_block(place: &TestFolder, block: &[&str]) -> usize {
     let mut commands = 0;
     let mut rest = block.iter().peekable();
     while let Some(line) = rest.next() {

@@ -1,23 +1,23 @@
-//! The first hour of a user: guessed addresses, missing parts, and hints on what to do next.
+//! A user's first hour: guessed addresses, missing configuration, and hints on what to do next.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::json;
-use testkit::{Prefill, Request, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
-const NOWHERE: &str = "http://127.0.0.1:9/v1";
+const UNREACHABLE_URL: &str = "http://127.0.0.1:9/v1";
 
 #[test]
 fn commonly_tried_paths_give_helpful_answers() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
-        let place = Place::new();
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let place = TestFolder::new();
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         let page = Request::get(served.address, "/").send().await.read().await;
         assert_eq!((page.status, page.header("location")), (307, Some("/endmark/")));
         for (path, hint) in [("/health", "/endmark/readyz"), ("/metrics", "/endmark/metrics")] {
@@ -26,7 +26,7 @@ fn commonly_tried_paths_give_helpful_answers() {
             assert!(reply.text().contains(hint), "{}", reply.text());
         }
         assert!(upstream.requests().is_empty());
-        // At a named upstream such paths are forwarded.
+        // Such paths are forwarded if the client names an upstream.
         Request::get(served.address, "/u/default/health").send().await.read().await;
         assert_eq!(upstream.requests().len(), 1);
     });
@@ -34,8 +34,8 @@ fn commonly_tried_paths_give_helpful_answers() {
 
 #[test]
 fn a_wildcard_gateway_prints_a_usable_address() {
-    let place = Place::new();
-    let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
+    let place = TestFolder::new();
+    let mut served = ServeProcess::start(&place, &["--listen", "0.0.0.0:0", "--upstream", UNREACHABLE_URL]);
     assert!(served.address.ip().is_loopback(), "{}", served.address);
     served.wait_for_line("Other machines reach it at http://");
     let pages = served.wait_for_line("List them with");
@@ -56,8 +56,8 @@ fn a_wildcard_gateway_prints_a_usable_address() {
 fn a_keyed_gateway_warns_of_an_upstream_without_a_key() {
     let text = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789abcdef\"\n\
         [upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
-    let place = Place::new().with_file("endmark.toml", text);
-    let mut served = Served::start(&place, &[]);
+    let place = TestFolder::new().with_file("endmark.toml", text);
+    let mut served = ServeProcess::start(&place, &[]);
     let printed = served.wait_for_line("has no key");
     assert!(printed.contains("`far`") && printed.contains("[upstreams.far] api_key"), "{printed}");
     let doctor = place.run(&["doctor"]);
@@ -67,7 +67,7 @@ fn a_keyed_gateway_warns_of_an_upstream_without_a_key() {
 #[test]
 fn a_new_key_is_printed_with_the_address_and_unusable_upstreams() {
     let add = |text: &str| {
-        let place = Place::new().with_file("endmark.toml", text);
+        let place = TestFolder::new().with_file("endmark.toml", text);
         let added = place.run(&["keys", "add", "alice"]);
         assert!(added.code == 0 && added.output.starts_with("em_sk_"), "{}", added.errors);
         added.errors
@@ -88,8 +88,8 @@ fn a_new_key_is_printed_with_the_address_and_unusable_upstreams() {
 }
 
 #[test]
-fn config_check_reports_what_the_start_would_refuse() {
-    let place = Place::new().with_file("endmark.toml", "admin_key = \"short\"\n");
+fn config_check_reports_errors_that_would_prevent_the_start() {
+    let place = TestFolder::new().with_file("endmark.toml", "admin_key = \"short\"\n");
     let check = place.run(&["config", "check"]);
     assert!(
         check.code == 1 && check.output.contains("`admin_key` has fewer than 16 characters"),
@@ -97,9 +97,9 @@ fn config_check_reports_what_the_start_would_refuse() {
         check.output
     );
     assert_eq!(place.run(&["serve"]).code, 2);
-    // It is reported only once.
+    // A missing API key is reported only once.
     let text = "[upstreams.far]\nbase_url = \"https://far.invalid/v1\"\napi_key = { env = \"NOT_SET\" }\n";
-    let place = Place::new().with_file("endmark.toml", text);
+    let place = TestFolder::new().with_file("endmark.toml", text);
     let check = place.run(&["config", "check"]);
     assert_eq!(check.output.matches("FAIL").count(), 1, "{}", check.output);
     assert!(check.output.contains("`NOT_SET` is not set"), "{}", check.output);
@@ -107,8 +107,8 @@ fn config_check_reports_what_the_start_would_refuse() {
 
 #[test]
 fn doctor_distinguishes_its_gateway_from_another_program() {
-    let place = Place::new();
-    let served = Served::start(&place, &["--upstream", NOWHERE]);
+    let place = TestFolder::new();
+    let served = ServeProcess::start(&place, &["--upstream", UNREACHABLE_URL]);
     let listen = format!("listen={}", served.address);
     let found = place.run(&["doctor", "--set", &listen]).output;
     assert!(found.contains(&format!("listen: `endmark serve` listens on {}", served.address)), "{found}");
@@ -119,7 +119,7 @@ fn doctor_distinguishes_its_gateway_from_another_program() {
         let (mut stream, _) = other.accept().unwrap();
         let _ = stream.read(&mut [0; 64]).unwrap();
         stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap();
-        // Kept until after the check, so that its port stays occupied.
+        // Keep the socket open, so that its port is in use during the check.
         other
     });
     let found = place.run(&["doctor", "--set", &format!("listen={address}")]);
@@ -131,8 +131,8 @@ fn doctor_distinguishes_its_gateway_from_another_program() {
 fn doctor_accepts_an_upstream_instead_of_the_configured_ones() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
-        let text = format!("[upstreams.gone]\nbase_url = \"{NOWHERE}\"\n");
-        let place = Place::new().with_file("endmark.toml", text);
+        let text = format!("[upstreams.gone]\nbase_url = \"{UNREACHABLE_URL}\"\n");
+        let place = TestFolder::new().with_file("endmark.toml", text);
         let run = place.run(&["doctor", "--upstream", &upstream.base_url()]);
         assert_eq!(run.code, 0, "{}", run.output);
         assert!(run.output.contains(&upstream.base_url()) && !run.output.contains("gone"), "{}", run.output);
@@ -141,7 +141,7 @@ fn doctor_accepts_an_upstream_instead_of_the_configured_ones() {
 
 #[test]
 fn an_unresolvable_name_is_reported_as_a_dns_failure() {
-    let place = Place::new().with_file("cut.json", "[1, 2");
+    let place = TestFolder::new().with_file("cut.json", "[1, 2");
     let far = "http://no-such-host.invalid/v1";
     let run = place.run(&["resume", "cut.json", "--base-url", far, "--model", "m"]);
     assert!(run.code == 3 && run.errors.contains("DNS failed"), "{}", run.errors);
@@ -151,12 +151,12 @@ fn an_unresolvable_name_is_reported_as_a_dns_failure() {
 
 #[test]
 fn an_initial_configuration_is_valid_and_never_overwritten() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let written = place.run(&["init"]);
     assert_eq!(written.code, 0, "{}", written.errors);
     assert_eq!(place.run(&["config", "check"]).code, 0);
     let text = std::fs::read_to_string(place.path().join("endmark.toml")).unwrap();
-    // The commented-out lines are usable, too, once they are in place.
+    // The lines in comments must be valid, too.
     let keys = text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = "));
     assert!(keys.count() >= 6, "{text}");
     let again = place.run(&["init"]);
@@ -166,7 +166,7 @@ fn an_initial_configuration_is_valid_and_never_overwritten() {
 
 #[test]
 fn a_new_key_is_printed_once_and_alone_on_standard_output() {
-    let run = Place::new().run(&["keys", "add", "alice", "--budget-usd", "20", "--per", "month"]);
+    let run = TestFolder::new().run(&["keys", "add", "alice", "--budget-usd", "20", "--per", "month"]);
     assert!(run.output.starts_with("em_sk_") && run.output.lines().count() == 1, "{}", run.output);
     assert!(run.errors.contains("shown only once"), "{}", run.errors);
     assert!(run.errors.contains("OPENAI_BASE_URL=http://127.0.0.1:4141/v1"), "{}", run.errors);
@@ -176,12 +176,12 @@ fn a_new_key_is_printed_once_and_alone_on_standard_output() {
 fn money_is_rounded_for_people_and_exact_for_programs() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
-        let place = Place::new().with_file("endmark.toml", "[budget]\nsession_usd = 2.5\n");
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let place = TestFolder::new().with_file("endmark.toml", "[budget]\nsession_usd = 2.5\n");
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         let body = json!({"model": "gpt-5", "messages": [{"role": "user", "content": "Count."}]});
         let request = Request::post(served.address, "/v1/chat/completions");
         assert_eq!(request.json(&body).send().await.read().await.status, 200);
-        served.end("-TERM");
+        served.stop("-TERM");
         let budget = place.run(&["budget"]).output;
         assert!(budget.contains("$2.50") && !budget.contains("000000"), "{budget}");
         for command in ["usage", "budget"] {
@@ -206,13 +206,13 @@ fn money_is_rounded_for_people_and_exact_for_programs() {
 
 #[test]
 fn an_empty_text_is_reported_in_one_line() {
-    let run = Place::new().run(&["detect"]);
+    let run = TestFolder::new().run(&["detect"]);
     assert_eq!((run.code, run.output.as_str()), (1, "truncated: the text is empty\n"));
 }
 
 #[test]
 fn help_contains_no_requirement_ids_and_the_overview_has_groups() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let all = place.run(&["--help"]).output;
     for group in ["Everyday (docs/", "Inside agents (docs/", "Operate (docs/", "Build on it (docs/"] {
         assert!(all.contains(group), "{group} in {all}");
@@ -231,11 +231,11 @@ fn help_contains_no_requirement_ids_and_the_overview_has_groups() {
 #[test]
 fn the_log_has_one_line_per_unusual_request_or_error() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
         let gone = "[upstreams.gone]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
         let there = format!("{gone}[upstreams.there]\nbase_url = \"{}\"\n", upstream.base_url());
-        let place = Place::new().with_file("endmark.toml", there);
-        let served = Served::start(&place, &[]);
+        let place = TestFolder::new().with_file("endmark.toml", there);
+        let served = ServeProcess::start(&place, &[]);
         let ask = async |upstream: &str, max_tokens: u32| {
             let body = json!({"model": "m", "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Count."}]});
             let path = format!("/u/{upstream}/v1/chat/completions");
@@ -247,7 +247,7 @@ fn the_log_has_one_line_per_unusual_request_or_error() {
         for _ in 0..3 {
             ask("gone", 500).await;
         }
-        let (_, printed) = served.end("-TERM");
+        let (_, printed) = served.stop("-TERM");
         let lines: Vec<&str> = printed.lines().filter(|line| line.contains(" UTC  ")).collect();
         assert_eq!(lines.len(), 3, "{printed}");
         assert!(

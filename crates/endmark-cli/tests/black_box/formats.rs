@@ -1,39 +1,39 @@
-//! The three wire formats other than Chat Completions, from outside.
+//! The three wire formats other than Chat Completions, tested from outside.
 //!
-//! A reply that needs no help is the same as without Endmark, a cut one arrives whole, and one that cannot be
-//! repaired is never reported as whole.
+//! A reply that needs no help is unchanged, a cut one is completed, and one that cannot be completed is never
+//! reported as whole.
 
 use endmark_store::{LogFilter, Reader, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{
-    Answer, Dialect, DialectAdapter, Fault, Heard, Prefill, Received, Reply, Request, Respond, ScriptedModel,
-    Upstream,
+    Answer, AssembledReply, Fault, ModelFormat, ModelFormatAdapter, PrefillBehaviour, ReceivedRequest, Reply,
+    Request, Respond, ScriptedModel, Upstream,
 };
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 const ARGUMENTS: &str = r#"{"path":"sea.txt","content":"The harbour was quiet that morning."}"#;
 
-/// A gateway before an upstream.
-struct Running {
-    place: Place,
-    served: Served,
+/// A gateway with a scripted upstream.
+struct RunningGateway {
+    place: TestFolder,
+    served: ServeProcess,
     upstream: Upstream,
 }
 
-impl Running {
+impl RunningGateway {
     async fn start(respond: impl Respond, arguments: &[&str]) -> Self {
         let upstream = Upstream::start(respond).await;
-        let place = Place::new();
+        let place = TestFolder::new();
         let base_url = upstream.base_url();
-        let served = Served::start(&place, &[&["--upstream", &base_url], arguments].concat());
+        let served = ServeProcess::start(&place, &[&["--upstream", &base_url], arguments].concat());
         Self { place, served, upstream }
     }
 
-    async fn model(dialect: Dialect, model: ScriptedModel) -> Self {
-        Self::start(DialectAdapter::new(dialect, model), &["--set", "resume.mode=on"]).await
+    async fn start_with_model(dialect: ModelFormat, model: ScriptedModel) -> Self {
+        Self::start(ModelFormatAdapter::new(dialect, model), &["--set", "resume.mode=on"]).await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Reply {
@@ -41,39 +41,39 @@ impl Running {
     }
 
     /// Requests a reply of at most `limit` tokens.
-    async fn ask(&self, dialect: Dialect, limit: u64, stream: bool) -> (Reply, Heard) {
+    async fn ask(&self, dialect: ModelFormat, limit: u64, stream: bool) -> (Reply, AssembledReply) {
         let reply = self.post(dialect.path(stream), &dialect.request(limit, stream)).await;
-        let heard = dialect.hear(&reply);
+        let heard = dialect.assemble(&reply);
         (reply, heard)
     }
 
-    fn calls(&self) -> Vec<Received> {
+    fn calls(&self) -> Vec<ReceivedRequest> {
         self.upstream.requests()
     }
 }
 
-fn normal_end(dialect: Dialect, call: bool) -> &'static str {
+fn normal_end(dialect: ModelFormat, call: bool) -> &'static str {
     match (dialect, call) {
-        (Dialect::Responses, _) => "completed",
-        (Dialect::Messages, true) => "tool_use",
-        (Dialect::Messages, false) => "end_turn",
-        (Dialect::Gemini, _) => "STOP",
+        (ModelFormat::Responses, _) => "completed",
+        (ModelFormat::Messages, true) => "tool_use",
+        (ModelFormat::Messages, false) => "end_turn",
+        (ModelFormat::Gemini, _) => "STOP",
     }
 }
 
-fn cut_end(dialect: Dialect) -> &'static str {
+fn cut_end(dialect: ModelFormat) -> &'static str {
     match dialect {
-        Dialect::Responses => "incomplete",
-        Dialect::Messages => "max_tokens",
-        Dialect::Gemini => "MAX_TOKENS",
+        ModelFormat::Responses => "incomplete",
+        ModelFormat::Messages => "max_tokens",
+        ModelFormat::Gemini => "MAX_TOKENS",
     }
 }
 
 #[test]
 fn a_whole_reply_equals_the_direct_one() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            let running = Running::model(dialect, ScriptedModel::new(STORY)).await;
+        for dialect in ModelFormat::ALL {
+            let running = RunningGateway::start_with_model(dialect, ScriptedModel::new(STORY)).await;
             for stream in [false, true] {
                 let (reply, heard) = running.ask(dialect, 500, stream).await;
                 let direct = Request::post(running.upstream.address(), dialect.path(stream));
@@ -92,9 +92,12 @@ fn a_whole_reply_equals_the_direct_one() {
 #[test]
 fn a_reply_cut_by_its_limit_is_completed() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            for prefill in [Prefill::Echoes, Prefill::Continues, Prefill::Rejects] {
-                let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(prefill)).await;
+        for dialect in ModelFormat::ALL {
+            for prefill in [PrefillBehaviour::Echoes, PrefillBehaviour::Continues, PrefillBehaviour::Rejects]
+            {
+                let running =
+                    RunningGateway::start_with_model(dialect, ScriptedModel::new(STORY).prefill(prefill))
+                        .await;
                 for stream in [false, true] {
                     let what = format!("{dialect:?} {prefill:?} {stream}");
                     let (reply, heard) = running.ask(dialect, 7, stream).await;
@@ -112,12 +115,16 @@ fn a_reply_cut_by_its_limit_is_completed() {
     });
 }
 
-/// Whether an upstream accepts a prefill is tested once, and its refusal is not an error for the client.
+/// The gateway tests once whether an upstream accepts a prefill. The client does not see a refusal.
 #[test]
 fn a_rejected_prefill_is_not_retried() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(Prefill::Rejects)).await;
+        for dialect in ModelFormat::ALL {
+            let running = RunningGateway::start_with_model(
+                dialect,
+                ScriptedModel::new(STORY).prefill(PrefillBehaviour::Rejects),
+            )
+            .await;
             for calls in [3, 5] {
                 let (_, heard) = running.ask(dialect, 7, false).await;
                 assert_eq!((heard.text.as_str(), running.calls().len()), (STORY, calls), "{dialect:?}");
@@ -129,33 +136,34 @@ fn a_rejected_prefill_is_not_retried() {
 #[test]
 fn a_broken_stream_continues_or_ends_in_the_formats_error() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
+        for dialect in ModelFormat::ALL {
             for at in [0, 900, 1_500] {
-                let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, at, Fault::Close);
-                let running = Running::model(dialect, model).await;
+                let model =
+                    ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes).fault(0, at, Fault::Close);
+                let running = RunningGateway::start_with_model(dialect, model).await;
                 let (reply, heard) = running.ask(dialect, 500, true).await;
                 assert_eq!(heard.text, STORY, "{dialect:?} {at}: {}", reply.text());
                 assert_eq!(heard.stop.as_deref(), Some(normal_end(dialect, false)), "{dialect:?} {at}");
             }
             let begins =
-                DialectAdapter::new(dialect, ScriptedModel::new(STORY).fault(0, 1_500, Fault::Close));
+                ModelFormatAdapter::new(dialect, ScriptedModel::new(STORY).fault(0, 1_500, Fault::Close));
             let once = std::sync::atomic::AtomicBool::new(true);
-            let lost = move |request: &Received| {
+            let lost = move |request: &ReceivedRequest| {
                 if once.swap(false, std::sync::atomic::Ordering::Relaxed) {
                     begins.respond(request)
                 } else {
                     dialect.error(401, "no")
                 }
             };
-            let running = Running::start(lost, &[]).await;
+            let running = RunningGateway::start(lost, &[]).await;
             let (reply, heard) = running.ask(dialect, 500, true).await;
             assert!(STORY.starts_with(&heard.text) && !heard.text.is_empty(), "{dialect:?}");
             assert_eq!(heard.stop, None, "{dialect:?}: {}", reply.text());
             let error = heard.error.unwrap_or_else(|| panic!("{dialect:?}: {}", reply.text()));
             let kind = match dialect {
-                Dialect::Responses => &error["code"],
-                Dialect::Messages => &error["error"]["type"],
-                Dialect::Gemini => &error["error"]["details"][0]["reason"],
+                ModelFormat::Responses => &error["code"],
+                ModelFormat::Messages => &error["error"]["type"],
+                ModelFormat::Gemini => &error["error"]["details"][0]["reason"],
             };
             assert_eq!(kind, "endmark_reply_cut", "{error}");
             assert_eq!(heard.endmark.unwrap()["outcome"], "exhausted");
@@ -166,16 +174,16 @@ fn a_broken_stream_continues_or_ends_in_the_formats_error() {
 #[test]
 fn a_cut_tool_call_is_completed() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
+        for dialect in ModelFormat::ALL {
             for stream in [false, true] {
-                let model = ScriptedModel::new(ARGUMENTS).calls("write").prefill(Prefill::Rejects);
-                let running = Running::model(dialect, model).await;
+                let model = ScriptedModel::new(ARGUMENTS).calls("write").prefill(PrefillBehaviour::Rejects);
+                let running = RunningGateway::start_with_model(dialect, model).await;
                 let mut body = dialect.request(9, stream);
                 body["tools"] = dialect.tools("write");
                 let reply = running.post(dialect.path(stream), &body).await;
-                let heard = dialect.hear(&reply);
+                let heard = dialect.assemble(&reply);
                 let what = format!("{dialect:?} {stream}: {}", reply.text());
-                let [(name, arguments)] = heard.calls.as_slice() else { panic!("{what}") };
+                let [(name, arguments)] = heard.tool_calls.as_slice() else { panic!("{what}") };
                 let arguments: Value = serde_json::from_str(arguments).unwrap();
                 assert_eq!(name, "write", "{what}");
                 assert_eq!(arguments, serde_json::from_str::<Value>(ARGUMENTS).unwrap(), "{what}");
@@ -189,38 +197,45 @@ fn a_cut_tool_call_is_completed() {
 #[test]
 fn a_tool_call_that_stays_cut_is_not_delivered() {
     in_runtime(async {
-        for dialect in [Dialect::Messages, Dialect::Gemini] {
-            let cut = DialectAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
-            let running = Running::start(cut, &["--set", "resume.mode=on"]).await;
+        for dialect in [ModelFormat::Messages, ModelFormat::Gemini] {
+            let cut =
+                ModelFormatAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
+            let running = RunningGateway::start(cut, &["--set", "resume.mode=on"]).await;
             let mut body = dialect.request(500, false);
             body["tools"] = dialect.tools("write");
             let reply = running.post(dialect.path(false), &body).await;
-            let heard = dialect.hear(&reply);
-            assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some(cut_end(dialect))));
+            let heard = dialect.assemble(&reply);
+            assert_eq!((heard.tool_calls, heard.stop.as_deref()), (Vec::new(), Some(cut_end(dialect))));
             assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
         }
     });
 }
 
-/// Libraries turn a missing input into `{}`. Such a stream ends in an error, or without the call.
+/// Libraries replace a missing input by `{}`, so such a stream ends in an error or omits the call.
 #[test]
 fn a_streamed_call_that_stays_cut_is_never_finished() {
     in_runtime(async {
         for (hold, limit) in [("false", 2), ("false", 9), ("true", 9)] {
-            let dialect = Dialect::Messages;
-            let cut =
-                DialectAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(limit));
+            let dialect = ModelFormat::Messages;
+            let cut = ModelFormatAdapter::new(
+                dialect,
+                ScriptedModel::new(ARGUMENTS).calls("write").own_limit(limit),
+            );
             let hold_set = format!("tools.hold={hold}");
-            let running = Running::start(cut, &["--set", "resume.mode=on", "--set", &hold_set]).await;
+            let running = RunningGateway::start(cut, &["--set", "resume.mode=on", "--set", &hold_set]).await;
             let mut body = dialect.request(500, true);
             body["tools"] = dialect.tools("write");
             let reply = running.post(dialect.path(true), &body).await;
-            let (heard, text) = (dialect.hear(&reply), reply.text());
+            let (heard, text) = (dialect.assemble(&reply), reply.text());
             assert_eq!(heard.endmark.unwrap()["outcome"], "exhausted", "{text}");
             if hold == "true" {
                 assert!(!text.contains("tool_use"), "{limit}: {text}");
                 assert_eq!(heard.text, "[A call of write was cut off here, and is left out.]");
-                assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some("max_tokens")), "{text}");
+                assert_eq!(
+                    (heard.tool_calls, heard.stop.as_deref()),
+                    (Vec::new(), Some("max_tokens")),
+                    "{text}"
+                );
             } else {
                 assert!(!text.contains("content_block_stop"), "{limit}: {text}");
                 assert_eq!(heard.stop, None, "{limit}: {text}");
@@ -233,34 +248,34 @@ fn a_streamed_call_that_stays_cut_is_never_finished() {
 #[test]
 fn errors_have_the_format_of_their_provider() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            // The provider's own error passes byte for byte, and is not mistaken for another one.
+        for dialect in ModelFormat::ALL {
+            // The provider's own error is forwarded byte for byte.
             let refused = dialect.error(400, "the model is not known");
-            let running = Running::start(move |_: &Received| refused.clone(), &[]).await;
+            let running = RunningGateway::start(move |_: &ReceivedRequest| refused.clone(), &[]).await;
             let (reply, heard) = running.ask(dialect, 9, false).await;
             assert_eq!(
                 (reply.status, heard.error.unwrap()["message"].clone()),
                 (400, json!("the model is not known"))
             );
             assert_eq!(running.calls().len(), 1);
-            // Endmark's own error: the body is not a valid request.
+            // An error of Endmark itself: the body is not a valid request.
             let reply = running.post(dialect.path(false), &json!(["no object"])).await;
             let (error, shape) = (reply.json(), &reply.json()["error"]);
             assert_eq!(reply.status, 400);
             match dialect {
-                Dialect::Responses => assert_eq!(shape["type"], "endmark_bad_request", "{error}"),
-                Dialect::Messages => {
+                ModelFormat::Responses => assert_eq!(shape["type"], "endmark_bad_request", "{error}"),
+                ModelFormat::Messages => {
                     assert_eq!(
                         (&error["type"], &shape["type"]),
                         (&json!("error"), &json!("endmark_bad_request"))
                     );
                 }
-                Dialect::Gemini => {
+                ModelFormat::Gemini => {
                     assert_eq!((&shape["code"], &shape["status"]), (&json!(400), &json!("INVALID_ARGUMENT")));
                 }
             }
             // A proxy's HTML page becomes an error that the client's library can read.
-            let running = Running::start(|_: &Received| Answer::html(503), &[]).await;
+            let running = RunningGateway::start(|_: &ReceivedRequest| Answer::html(503), &[]).await;
             let reply = running.post(dialect.path(true), &dialect.request(9, true)).await;
             assert_eq!(reply.status, 503);
             assert!(reply.json()["error"]["message"].as_str().unwrap().contains("text/html"));
@@ -268,16 +283,17 @@ fn errors_have_the_format_of_their_provider() {
     });
 }
 
-/// If every request must have a limit, a high limit says nothing about the client's intention.
+/// Messages requires a limit in every request, so a high limit does not show what the client wants.
 #[test]
-fn a_required_limit_is_a_client_wish_only_below_a_threshold() {
+fn a_required_limit_is_respected_only_below_a_threshold() {
     in_runtime(async {
-        let model = || ScriptedModel::new(STORY).own_limit(7).prefill(Prefill::Rejects);
-        let running = Running::start(DialectAdapter::new(Dialect::Messages, model()), &[]).await;
-        let (_, heard) = running.ask(Dialect::Messages, 100, false).await;
+        let model = || ScriptedModel::new(STORY).own_limit(7).prefill(PrefillBehaviour::Rejects);
+        let running =
+            RunningGateway::start(ModelFormatAdapter::new(ModelFormat::Messages, model()), &[]).await;
+        let (_, heard) = running.ask(ModelFormat::Messages, 100, false).await;
         assert_eq!(heard.stop.as_deref(), Some("max_tokens"));
         assert_eq!(running.calls().len(), 1);
-        let (_, heard) = running.ask(Dialect::Messages, 4_096, false).await;
+        let (_, heard) = running.ask(ModelFormat::Messages, 4_096, false).await;
         assert!(running.calls().len() > 1 && heard.text.len() > 40, "{heard:?}");
     });
 }
@@ -286,13 +302,17 @@ fn a_required_limit_is_a_client_wish_only_below_a_threshold() {
 fn stored_rows_name_the_format() {
     in_runtime(async {
         let names = ["openai_responses", "anthropic_messages", "gemini"];
-        for (dialect, name) in Dialect::ALL.into_iter().zip(names) {
-            let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        for (dialect, name) in ModelFormat::ALL.into_iter().zip(names) {
+            let running = RunningGateway::start_with_model(
+                dialect,
+                ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes),
+            )
+            .await;
             running.ask(dialect, 7, true).await;
             let metrics = Request::get(running.served.address, "/endmark/metrics").send().await.read().await;
             let line = format!("format=\"{name}\",outcome=\"resumed\"}} 1");
             assert!(metrics.text().contains(&line), "{}", metrics.text());
-            let (code, _) = running.served.end("-TERM");
+            let (code, _) = running.served.stop("-TERM");
             assert_eq!(code, Some(0));
             let store = StoreLocation::sqlite(running.place.store());
             let reader = Reader::open(&store).unwrap();
@@ -307,18 +327,19 @@ fn stored_rows_name_the_format() {
     });
 }
 
-/// Injected faults appear in the form of each format, and are repaired like real ones.
+/// Injected faults have the form of the format, and are recovered like real ones.
 #[test]
 fn injected_faults_work_in_every_format() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            let model = DialectAdapter::new(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes));
+        for dialect in ModelFormat::ALL {
+            let model =
+                ModelFormatAdapter::new(dialect, ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes));
             let upstream = Upstream::start(model).await;
-            let place = Place::new();
+            let place = TestFolder::new();
             for side in ["upstream", "client"] {
                 for fault in ["cut@4", "error@5", "malformed@5", "503"] {
                     let base_url = upstream.base_url();
-                    let served = Served::start(
+                    let served = ServeProcess::start(
                         &place,
                         &[
                             "--upstream",
@@ -340,19 +361,19 @@ fn injected_faults_work_in_every_format() {
                         let what = format!("{dialect:?} {side} {fault} {stream}: {}", reply.text());
                         assert_eq!(reply.header("x-endmark-fault"), Some(fault), "{what}");
                         if side == "upstream" {
-                            assert_eq!(dialect.hear(&reply).text, STORY, "{what}");
+                            assert_eq!(dialect.assemble(&reply).text, STORY, "{what}");
                         } else if fault == "cut@4" {
-                            let heard = dialect.hear(&reply);
+                            let heard = dialect.assemble(&reply);
                             assert_eq!(heard.stop.as_deref(), Some(cut_end(dialect)), "{what}");
                             assert!(
                                 STORY.starts_with(&heard.text) && heard.text.len() < STORY.len(),
                                 "{what}"
                             );
                         } else if fault != "malformed@5" {
-                            assert!(dialect.hear(&reply).error.is_some(), "{what}");
+                            assert!(dialect.assemble(&reply).error.is_some(), "{what}");
                         }
                     }
-                    served.end("-TERM");
+                    served.stop("-TERM");
                 }
             }
         }

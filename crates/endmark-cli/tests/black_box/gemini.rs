@@ -1,19 +1,22 @@
-//! Features that only Gemini has: the model in the path, keys in the query, and its own way to continue a reply.
+//! Features that only Gemini has: the model in the path, keys in the query, and continuation tokens.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, DialectAdapter, Prefill, Received, Request, ScriptedModel, Upstream};
+use testkit::{
+    Answer, ModelFormat, ModelFormatAdapter, PrefillBehaviour, ReceivedRequest, Request, ScriptedModel,
+    Upstream,
+};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 
 #[test]
 fn the_path_determines_the_model_and_streaming() {
     in_runtime(async {
-        let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
-        let upstream = Upstream::start(DialectAdapter::new(Dialect::Gemini, model)).await;
-        let place = Place::new().with_variable("KEY", "of-the-upstream").with_file(
+        let model = ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes);
+        let upstream = Upstream::start(ModelFormatAdapter::new(ModelFormat::Gemini, model)).await;
+        let place = TestFolder::new().with_variable("KEY", "of-the-upstream").with_file(
             "endmark.toml",
             format!(
                 "[upstreams.other]\nbase_url = \"http://127.0.0.1:9/v1\"\n\n[upstreams.google]\nformat = \"gemini\"\n\
@@ -21,17 +24,17 @@ fn the_path_determines_the_model_and_streaming() {
                 upstream.address()
             ),
         );
-        let served = Served::start(&place, &["--set", "resume.mode=on"]);
+        let served = ServeProcess::start(&place, &["--set", "resume.mode=on"]);
         for (path, streams) in [
             ("/v1beta/models/gemini-x%3AgenerateContent?key=of-the-client", false),
             ("/v1beta/models/gemini-x:streamGenerateContent?alt=sse&key=of-the-client", true),
             ("/v1/models/gemini-x:streamGenerateContent?$alt=sse&x=1", true),
         ] {
             let before = upstream.requests().len();
-            let reply = Request::post(served.address, path).json(&Dialect::Gemini.request(7, streams));
+            let reply = Request::post(served.address, path).json(&ModelFormat::Gemini.request(7, streams));
             let reply = reply.send().await.read().await;
-            assert_eq!(Dialect::Gemini.hear(&reply).text, STORY, "{path}: {}", reply.text());
-            let sent_requests: Vec<Received> = upstream.requests().split_off(before);
+            assert_eq!(ModelFormat::Gemini.assemble(&reply).text, STORY, "{path}: {}", reply.text());
+            let sent_requests: Vec<ReceivedRequest> = upstream.requests().split_off(before);
             let method = if streams { "streamGenerateContent" } else { "generateContent" };
             assert_eq!(sent_requests.len(), 2, "{path}");
             for request in sent_requests {
@@ -62,7 +65,7 @@ fn chunk(text: &str, finish: Option<&str>, token: Option<&str>) -> Value {
     json!({"candidates": [candidate], "modelVersion": "m", "usageMetadata": {"promptTokenCount": 2, "candidatesTokenCount": 3, "totalTokenCount": 5}})
 }
 
-/// The provider's token is sent in the same request, and the limit has room for the earlier part.
+/// The continuation repeats the request with the provider's token. Its limit includes the earlier part.
 #[test]
 fn a_reply_with_a_token_is_continued_with_it() {
     in_runtime(async {
@@ -74,7 +77,7 @@ fn a_reply_with_a_token_is_continued_with_it() {
                     Answer::json(200, &chunks[chunks.len() - 1])
                 }
             };
-            let upstream = Upstream::start(move |request: &Received| {
+            let upstream = Upstream::start(move |request: &ReceivedRequest| {
                 if request.json()["continuationToken"] == "tok" {
                     answer(vec![chunk(" quiet.", Some("STOP"), None)])
                 } else {
@@ -82,13 +85,13 @@ fn a_reply_with_a_token_is_continued_with_it() {
                 }
             })
             .await;
-            let served = Served::start(
-                &Place::new(),
+            let served = ServeProcess::start(
+                &TestFolder::new(),
                 &["--upstream", &upstream.base_url(), "--set", "resume.mode=on"],
             );
-            let reply = Request::post(served.address, Dialect::Gemini.path(streams));
-            let reply = reply.json(&Dialect::Gemini.request(3, streams)).send().await.read().await;
-            let heard = Dialect::Gemini.hear(&reply);
+            let reply = Request::post(served.address, ModelFormat::Gemini.path(streams));
+            let reply = reply.json(&ModelFormat::Gemini.request(3, streams)).send().await.read().await;
+            let heard = ModelFormat::Gemini.assemble(&reply);
             assert_eq!(
                 (heard.text.as_str(), heard.stop.as_deref()),
                 ("The harbour was quiet.", Some("STOP"))
@@ -101,16 +104,18 @@ fn a_reply_with_a_token_is_continued_with_it() {
     });
 }
 
-/// A continuation that the provider left to the client is left to the client.
+/// If the provider leaves the continuation to the client, so does the gateway.
 #[test]
-fn a_paused_reply_is_passed_on() {
+fn a_paused_reply_is_forwarded_unchanged() {
     in_runtime(async {
         let paused = chunk("The harbour", Some("CONTINUATION"), Some("tok"));
-        let upstream = Upstream::start(move |_: &Received| Answer::json(200, &paused)).await;
-        let served =
-            Served::start(&Place::new(), &["--upstream", &upstream.base_url(), "--set", "resume.mode=on"]);
-        let reply = Request::post(served.address, Dialect::Gemini.path(false));
-        let reply = reply.json(&Dialect::Gemini.request(3, false)).send().await.read().await;
+        let upstream = Upstream::start(move |_: &ReceivedRequest| Answer::json(200, &paused)).await;
+        let served = ServeProcess::start(
+            &TestFolder::new(),
+            &["--upstream", &upstream.base_url(), "--set", "resume.mode=on"],
+        );
+        let reply = Request::post(served.address, ModelFormat::Gemini.path(false));
+        let reply = reply.json(&ModelFormat::Gemini.request(3, false)).send().await.read().await;
         assert_eq!(reply.json()["candidates"][0]["finishReason"], "CONTINUATION");
         assert_eq!((upstream.requests().len(), reply.header("x-endmark-outcome")), (1, None));
     });

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-const WHOLE: &str = "# Report\n\nAll of it is done.\n";
-const STUB: &str = "# Report\n\nTBD\n";
+const WHOLE_REPORT: &str = "# Report\n\nAll of it is done.\n";
+const STUB_REPORT: &str = "# Report\n\nTBD\n";
 
 #[test]
 fn the_exit_code_is_the_verdict() {
-    let place = Place::new().with_file("whole.md", WHOLE).with_file("stub.md", STUB);
+    let place = TestFolder::new().with_file("whole.md", WHOLE_REPORT).with_file("stub.md", STUB_REPORT);
     let whole = place.run(&["guard", "whole.md"]);
     assert_eq!((whole.code, whole.output.as_str()), (0, "whole.md: whole\n"));
     let stub = place.run(&["guard", "whole.md", "stub.md"]);
     assert_eq!((stub.code, stub.errors.as_str()), (1, ""));
     assert!(stub.output.contains("stub.md: wrapped_up\n  3:1      placeholder  TBD\n"), "{}", stub.output);
-    assert_eq!(place.run_with_input(&["guard", "-"], STUB).code, 1);
-    assert_eq!(place.run_with_input(&["guard"], WHOLE).code, 0);
+    assert_eq!(place.run_with_input(&["guard", "-"], STUB_REPORT).code, 1);
+    assert_eq!(place.run_with_input(&["guard"], WHOLE_REPORT).code, 0);
     let missing = place.run(&["guard", "nowhere.md"]);
     assert_eq!(missing.code, 1);
     assert!(missing.output.contains("missing"), "{}", missing.output);
@@ -24,7 +24,7 @@ fn the_exit_code_is_the_verdict() {
 
 #[test]
 fn the_envelope_has_each_finding_with_its_artifact() {
-    let place = Place::new().with_file("stub.md", STUB);
+    let place = TestFolder::new().with_file("stub.md", STUB_REPORT);
     let envelope = place.run(&["guard", "stub.md", "--json"]).envelope();
     assert_eq!(envelope["error"]["code"], "wrapped_up");
     assert_eq!(
@@ -44,7 +44,7 @@ fn the_envelope_has_each_finding_with_its_artifact() {
 #[test]
 fn command_line_criteria_add_to_the_template() {
     let template = "---\nsuccessCriteria:\n  requiredSections: [Summary]\n---\n# Report\n";
-    let place = Place::new().with_file("t.md", template).with_file("a.md", "# Report\n\nWe hope so.\n");
+    let place = TestFolder::new().with_file("t.md", template).with_file("a.md", "# Report\n\nWe hope so.\n");
     let arguments = [
         "guard",
         "a.md",
@@ -70,12 +70,12 @@ fn command_line_criteria_add_to_the_template() {
 
 #[test]
 fn unusable_criteria_are_refused_with_advice() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("latin.md", b"# R\xe4t\n")
         .with_file("wide.md", b"\xff\xfeR\x00")
         .with_file("t.md", "# No front matter\n")
         .with_file("slip.yaml", "minLine: 3\n")
-        .with_file("a.md", WHOLE);
+        .with_file("a.md", WHOLE_REPORT);
     for (arguments, said) in [
         (&["guard", "latin.md"][..], "not UTF-8: byte 3"),
         (&["guard", "wide.md"], "UTF-16"),
@@ -105,7 +105,7 @@ fn a_batch_continues_after_an_invalid_line() {
         "{\"id\":6,\"text\":\"x\",\"min_lines\":-1}\n",
         "{\"id\":7,\"text\":\"x\",\"required_sections\":\"C\"}\n",
     );
-    let run = Place::new().run_with_input(&["guard", "--batch"], input);
+    let run = TestFolder::new().run_with_input(&["guard", "--batch"], input);
     assert_eq!(run.code, 2);
     let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers[0], json!({"id": "a", "verdict": "whole", "findings": []}));
@@ -122,15 +122,16 @@ fn a_batch_continues_after_an_invalid_line() {
     {
         assert!(answer["error"]["message"].as_str().unwrap().contains(said), "{answer}");
     }
-    let no = Place::new().run_with_input(&["guard", "--batch"], "{\"id\":1,\"text\":\"To be continued.\"}\n");
+    let no =
+        TestFolder::new().run_with_input(&["guard", "--batch"], "{\"id\":1,\"text\":\"To be continued.\"}\n");
     assert_eq!(no.code, 1);
-    let yes = Place::new().run_with_input(&["guard", "--batch"], "{\"id\":1,\"text\":\"Done.\"}\n");
+    let yes = TestFolder::new().run_with_input(&["guard", "--batch"], "{\"id\":1,\"text\":\"Done.\"}\n");
     assert_eq!(yes.code, 0);
 }
 
 #[test]
 fn other_tools_get_their_own_output_format() {
-    let place = Place::new().with_file("stub.md", STUB);
+    let place = TestFolder::new().with_file("stub.md", STUB_REPORT);
     let github = place.run(&["guard", "--to", "github", "stub.md"]);
     assert_eq!(github.code, 1);
     assert!(github.output.starts_with("::error file=stub.md,line=3,col=1,"), "{}", github.output);

@@ -1,12 +1,12 @@
 //! `endmark keys` while a gateway is running. (CX-7)
 
 use serde_json::{Value, json};
-use testkit::{Answer, Received, Request, Script, ScriptedModel, Upstream, chat_reply};
+use testkit::{Answer, ReceivedRequest, Request, Script, ScriptedModel, Upstream, chat_reply};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-async fn ask(served: &Served, secret: &str) -> u16 {
+async fn ask(served: &ServeProcess, secret: &str) -> u16 {
     let body = json!({"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "Count."}]});
     let sent = Request::post(served.address, "/v1/chat/completions");
     sent.header("authorization", &format!("Bearer {secret}")).json(&body).send().await.read().await.status
@@ -20,8 +20,8 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
             "require_key = true\n[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n",
             upstream.base_url()
         );
-        let place = Place::new().with_file("endmark.toml", configuration);
-        let served = Served::start(&place, &[]);
+        let place = TestFolder::new().with_file("endmark.toml", configuration);
+        let served = ServeProcess::start(&place, &[]);
         assert_eq!(ask(&served, "sk-of-a-provider").await, 401);
         let made = place.run(&[
             "keys",
@@ -39,7 +39,7 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
         assert_eq!(made.code, 0, "{}", made.errors);
         let secret = made.output.trim_end().to_owned();
         assert!(secret.starts_with("em_sk_") && !secret.contains(char::is_whitespace), "{secret}");
-        // `m` has no price, and the budget is in dollars: the client is admitted, but refused for the missing price.
+        // The budget is in dollars, but `m` has no price. So the key is accepted, but the request is refused.
         assert_eq!(ask(&served, &secret).await, 402);
         let made = place.run(&["keys", "add", "bob", "--budget-tokens", "2_000_000", "--json"]).envelope();
         let bob = made["data"]["secret"].as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
             tokio::time::sleep(std::time::Duration::from_millis(25)).await;
         }
         assert_eq!(status, 401, "a second later");
-        let (code, message) = served.end("-TERM");
+        let (code, message) = served.stop("-TERM");
         assert_eq!(code, Some(0));
         assert!(
             ![&secret, &bob].iter().any(|secret| message.contains(&secret["em_sk_".len()..])),
@@ -84,12 +84,12 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
 
 #[test]
 fn an_invalid_key_argument_is_refused_with_advice() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_eq!(place.run(&["keys", "add", "a"]).code, 0);
     for (arguments, message) in [
         (&["add", "a"][..], "already"),
         (&["add", "a b"], "letters, digits"),
-        (&["add", "b", "--models", " "], "no model's name"),
+        (&["add", "b", "--models", " "], "is not the name or the pattern of a model"),
         (&["add", "b", "--budget-tokens", "-5"], "is not a budget"),
         (&["add", "b", "--budget-usd", "-0.5"], "is not a budget"),
         (&["add", "b", "--budget-usd", "much"], "is not a budget"),
@@ -118,13 +118,13 @@ fn a_killed_gateway_frees_the_slots_of_its_keys() {
     in_runtime(async {
         let event = json!({"choices": [{"index": 0, "delta": {"content": "On"}}]}).to_string();
         let endless = Answer::sse([event.clone(), event]).stall_after(20);
-        let is_slow = |request: &Received| String::from_utf8_lossy(&request.body).contains("slow");
+        let is_slow = |request: &ReceivedRequest| String::from_utf8_lossy(&request.body).contains("slow");
         let reply = Answer::json(200, &chat_reply("Yes.", "stop", (20, 10)));
         let upstream = Upstream::start(Script::new().when(is_slow, endless).default_answer(reply)).await;
         let configuration =
             format!("[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n", upstream.base_url());
-        let place = Place::new().with_file("endmark.toml", configuration);
-        let served = Served::start(&place, &[]);
+        let place = TestFolder::new().with_file("endmark.toml", configuration);
+        let served = ServeProcess::start(&place, &[]);
         let limits = ["--requests-per-minute", "1_000", "--tokens-per-minute", "500000", "--parallel", "1"];
         let typed: Vec<&str> = ["keys", "add", "alice"].into_iter().chain(limits).collect();
         let secret = place.run(&typed).output.trim_end().to_owned();
@@ -142,9 +142,9 @@ fn a_killed_gateway_frees_the_slots_of_its_keys() {
         assert_eq!(slow.status, 200);
         assert_eq!(ask(&served, &secret).await, 429);
         served.kill();
-        let served = Served::start(&place, &[]);
+        let served = ServeProcess::start(&place, &[]);
         assert_eq!(ask(&served, &secret).await, 200);
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
         drop(slow);
     });
 }
@@ -155,8 +155,8 @@ fn a_misplaced_key_is_neither_repeated_nor_forwarded() {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let configuration =
             format!("[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n", upstream.base_url());
-        let place = Place::new().with_file("endmark.toml", configuration);
-        let served = Served::start(&place, &[]);
+        let place = TestFolder::new().with_file("endmark.toml", configuration);
+        let served = ServeProcess::start(&place, &[]);
         let secret = place.run(&["keys", "add", "alice"]).output.trim_end().to_owned();
         let bearer = format!("Bearer {secret}");
         let chat = "/v1/chat/completions";
@@ -175,7 +175,7 @@ fn a_misplaced_key_is_neither_repeated_nor_forwarded() {
             assert!(!reply.text().contains(&secret[6..]), "{path} {header}: {}", reply.text());
         }
         assert_eq!(upstream.requests().len(), 0);
-        let (code, message) = served.end("-TERM");
+        let (code, message) = served.stop("-TERM");
         assert_eq!(code, Some(0), "{message}");
         assert!(!message.contains(&secret[6..]), "{message}");
     });

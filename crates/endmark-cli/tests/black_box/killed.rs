@@ -1,4 +1,4 @@
-//! A gateway that is killed with many requests in flight: each of them has exactly one row.
+//! A gateway is killed with many requests in flight. Each request has exactly one row.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use endmark_store::{Reader, Store, StoreLocation, UsageRow};
 use serde_json::json;
 use testkit::{Answer, ChatFrames, Fault, Request, Script, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// The variable that sets the number of kills; the default is three.
-const KILLS: &str = "ENDMARK_TEST_KILLS";
+/// The variable that sets the number of kills. The default is three.
+const KILLS_VARIABLE: &str = "ENDMARK_TEST_KILLS";
 
-/// Requests in flight when it is killed.
-const IN_FLIGHT: usize = 64;
+/// Number of requests in flight when the gateway is killed.
+const REQUESTS_IN_FLIGHT: usize = 64;
 
 fn body(session: &str, stream: bool) -> serde_json::Value {
     json!({"model": session, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-/// An upstream that answers some requests, begins to answer others, and sends the rest no byte.
+/// Starts an upstream that answers some requests, begins to answer others, and sends nothing to the rest.
 ///
-/// The name of the model decides.
-async fn upstream() -> Upstream {
+/// The name of the model selects the behaviour.
+async fn start_upstream() -> Upstream {
     let frames = ChatFrames::new().text("one two three").finish("stop").done();
     let is = |word: &'static str| {
-        move |request: &testkit::Received| {
+        move |request: &testkit::ReceivedRequest| {
             request.json()["model"].as_str().is_some_and(|model| model.starts_with(word))
         }
     };
@@ -40,7 +40,7 @@ async fn upstream() -> Upstream {
 
 #[test]
 fn every_request_of_a_killed_gateway_has_exactly_one_row() {
-    let kills: usize = std::env::var(KILLS).map_or(3, |kills| kills.parse().unwrap());
+    let kills: usize = std::env::var(KILLS_VARIABLE).map_or(3, |kills| kills.parse().unwrap());
     in_runtime(async move {
         for kill in 0..kills {
             kill_once(Duration::from_micros(((kill as u64 * 7_919) % 40) * 1_000)).await;
@@ -49,11 +49,11 @@ fn every_request_of_a_killed_gateway_has_exactly_one_row() {
 }
 
 async fn kill_once(wait: Duration) {
-    let upstream = upstream().await;
-    let place = Place::new();
-    let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+    let upstream = start_upstream().await;
+    let place = TestFolder::new();
+    let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
     let address = served.address;
-    // A client with a complete reply can rely on the row. A killed gateway gives none.
+    // After a complete reply the row must exist. A killed gateway gives no complete reply.
     let answered = |name: String, stream: bool| async move {
         let request = Request::post(address, "/v1/chat/completions").json(&body(&name, stream));
         let reply = request.try_send().await.ok()?.read().await;
@@ -63,34 +63,34 @@ async fn kill_once(wait: Duration) {
     let mut whole = Vec::new();
     for number in 0..8 {
         for (name, stream) in [("done", false), ("streamed", true)] {
-            // It is not killed yet.
+            // These requests are answered before the kill.
             whole.push(answered(format!("{name}-{number}"), stream).await.unwrap());
         }
     }
     assert_eq!(whole.len(), 16);
-    let waiting: Vec<_> = (0..IN_FLIGHT)
+    let waiting: Vec<_> = (0..REQUESTS_IN_FLIGHT)
         .map(|number| {
             let is_started = number % 2 == 0;
             let name = if is_started { format!("begun-{number}") } else { format!("silent-{number}") };
             tokio::spawn(async move {
                 let request = Request::post(address, "/v1/chat/completions").json(&body(&name, is_started));
-                // This request never ends by itself.
+                // This request does not end by itself.
                 if let Ok(reply) = request.try_send().await {
                     reply.read().await;
                 }
             })
         })
         .collect();
-    while upstream.requests().len() < 16 + IN_FLIGHT {
+    while upstream.requests().len() < 16 + REQUESTS_IN_FLIGHT {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // A few more requests that come and go during the kill.
+    // A few more requests begin and end during the kill.
     let passing: Vec<_> =
         (0..8).map(|number| tokio::spawn(answered(format!("done-late-{number}"), false))).collect();
     tokio::time::sleep(wait).await;
     served.kill();
     for late in passing {
-        // A client without a reply does not count as answered.
+        // Requests without a complete reply are not counted as answered.
         whole.extend(late.await.unwrap());
     }
     for waiting in waiting {
@@ -99,13 +99,13 @@ async fn kill_once(wait: Duration) {
 
     let location = StoreLocation::sqlite(place.store());
     for _ in 0..2 {
-        // The second start finds nothing left to settle.
+        // After the second start, no call is left to settle.
         Store::open(&location).unwrap().close().await;
-        check(&Reader::open(&location).unwrap(), &whole, &upstream);
+        check_rows(&Reader::open(&location).unwrap(), &whole, &upstream);
     }
 }
 
-fn check(reader: &Reader, whole: &[String], upstream: &Upstream) {
+fn check_rows(reader: &Reader, whole: &[String], upstream: &Upstream) {
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
     let mut rows: BTreeMap<String, Vec<UsageRow>> = BTreeMap::new();
     for row in reader.recent_calls(10_000).unwrap() {
@@ -115,7 +115,7 @@ fn check(reader: &Reader, whole: &[String], upstream: &Upstream) {
         let [row] = &rows[name][..] else { panic!("{name}: {:?}", rows[name]) };
         assert_eq!((row.ending.as_str(), row.verdict.as_deref()), ("clean", Some("whole")), "{name}");
     }
-    // The upstream's own record of requests: each one has a row.
+    // Each request that the upstream received has a row.
     for request in upstream.requests() {
         let requested_model = request.json()["model"].as_str().unwrap().to_owned();
         let found = rows.get(&requested_model).map_or(&[][..], |found| found);

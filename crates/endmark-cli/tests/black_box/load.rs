@@ -9,45 +9,45 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::sleep;
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// Slow readers; `ENDMARK_TEST_SLOW_READERS` sets more.
-const SLOW_READERS: u64 = 100;
+/// Number of slow readers, unless `ENDMARK_TEST_SLOW_READERS` is set.
+const DEFAULT_SLOW_READERS: u64 = 100;
 
-/// Maximum growth of the process per reader, in KiB: the received reply, which is kept for repair, and the data in
-/// transit.
+/// Maximum growth of the process for each reader, in KiB: the received reply, which is kept for a recovery,
+/// and the data in transit.
 ///
-/// Without backpressure it would be 50 MiB each. A thousand readers must fit into 160 MiB in a release build; in
-/// other builds the same values are larger.
-const GROWTH_OF_EACH: u64 = if cfg!(debug_assertions) { 240 } else { 147 };
+/// Without backpressure it would be 50 MiB. In a release build, 1,000 readers must fit into 160 MiB. Other
+/// builds need more for the same data.
+const MAX_GROWTH_PER_READER_KIB: u64 = if cfg!(debug_assertions) { 240 } else { 147 };
 
-/// The same for all readers together.
-const GROWTH: u64 = 16 * 1024;
+/// Maximum growth of the process for all readers together, in KiB.
+const MAX_SHARED_GROWTH_KIB: u64 = 16 * 1024;
 
-/// Idle sockets; `ENDMARK_TEST_HELD_SOCKETS` sets more.
-const IDLE_SOCKETS: usize = 200;
+/// Number of idle sockets, unless `ENDMARK_TEST_HELD_SOCKETS` is set.
+const DEFAULT_IDLE_SOCKETS: usize = 200;
 
-/// Bytes that the upstream sends to each reader.
-const REPLY: usize = 50 * 1024 * 1024;
+/// Number of bytes that the upstream sends to each reader.
+const REPLY_BYTES: usize = 50 * 1024 * 1024;
 
-fn number<N: std::str::FromStr>(name: &str, or: N) -> N {
+fn number_from_variable<N: std::str::FromStr>(name: &str, or: N) -> N {
     std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(or)
 }
 
-/// An upstream that sends every client 50 MiB as fast as it can.
-async fn flood() -> SocketAddr {
+/// Starts an upstream that sends 50 MiB to every client, as fast as it can.
+async fn start_flooding_upstream() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(pour(stream));
+            tokio::spawn(send_endlessly(stream));
         }
     });
     address
 }
 
-async fn pour(mut stream: TcpStream) -> std::io::Result<()> {
+async fn send_endlessly(mut stream: TcpStream) -> std::io::Result<()> {
     let mut request = [0; 4096];
     let _ = stream.read(&mut request).await?;
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -56,17 +56,17 @@ async fn pour(mut stream: TcpStream) -> std::io::Result<()> {
         "choices": [{"index": 0, "delta": {"content": "x".repeat(2_000)}, "finish_reason": null}]});
     let event = format!("data: {chunk}\n\n").repeat(8);
     let mut sent = 0;
-    while sent < REPLY {
+    while sent < REPLY_BYTES {
         stream.write_all(event.as_bytes()).await?;
         sent += event.len();
     }
     Ok(())
 }
 
-/// Opens a stream and reads one kilobyte of it per second, for this long.
+/// Opens a stream and reads 1 KB of it per second, for this long.
 async fn read_slowly(address: SocketAddr, time: Duration) -> usize {
     let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"Go."}]}"#;
-    // A small receive buffer: what the operating system buffers is not measured here.
+    // A small receive buffer, because buffers of the operating system must not affect the result.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 * 1024).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
@@ -89,27 +89,30 @@ async fn read_slowly(address: SocketAddr, time: Duration) -> usize {
 #[test]
 fn slow_readers_slow_their_upstreams_without_using_memory() {
     in_runtime(async {
-        let readers = number("ENDMARK_TEST_SLOW_READERS", SLOW_READERS);
-        let upstream = flood().await;
-        let place = Place::new();
-        let served = Served::start(&place, &["--upstream", &format!("http://{upstream}/v1")]);
+        let readers = number_from_variable("ENDMARK_TEST_SLOW_READERS", DEFAULT_SLOW_READERS);
+        let upstream = start_flooding_upstream().await;
+        let place = TestFolder::new();
+        let served = ServeProcess::start(&place, &["--upstream", &format!("http://{upstream}/v1")]);
         Request::get(served.address, "/endmark/readyz").send().await.read().await;
-        let before = served.memory("VmRSS");
-        let time = Duration::from_secs(number("ENDMARK_TEST_SLOW_SECONDS", 10));
+        let before = served.status_kib("VmRSS");
+        let time = Duration::from_secs(number_from_variable("ENDMARK_TEST_SLOW_SECONDS", 10));
         let clients: Vec<_> = (0..readers).map(|_| tokio::spawn(read_slowly(served.address, time))).collect();
         for client in clients {
             assert!(client.await.unwrap() > 0);
         }
-        let growth = served.memory("VmHWM") - before;
+        let growth = served.status_kib("VmHWM") - before;
         println!(
             "{readers} clients at 1 KiB/s before 50 MiB each: the process grew by {} MiB",
             growth / 1024
         );
-        assert!(growth <= GROWTH + readers * GROWTH_OF_EACH, "it grew by {growth} KiB");
+        assert!(
+            growth <= MAX_SHARED_GROWTH_KIB + readers * MAX_GROWTH_PER_READER_KIB,
+            "it grew by {growth} KiB"
+        );
     });
 }
 
-/// What an attacking socket sends, first and then repeatedly.
+/// An attack: its name, the bytes that it sends first, and the bytes that it repeats.
 type Attack = (&'static str, &'static str, &'static str);
 
 const ATTACKS: [Attack; 3] = [
@@ -122,8 +125,8 @@ const ATTACKS: [Attack; 3] = [
     ("silence", "", ""),
 ];
 
-/// Occupies a connection until the gateway closes it. Returns how long that was.
-async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
+/// Occupies a connection until the gateway closes it, and returns how long it was open.
+async fn occupy_connection(address: SocketAddr, (_, first, then): Attack) -> Duration {
     let began = Instant::now();
     let Ok(mut stream) = TcpStream::connect(address).await else { return began.elapsed() };
     let _ = stream.write_all(first.as_bytes()).await;
@@ -139,19 +142,20 @@ async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
 #[test]
 fn held_connections_are_closed_and_real_clients_are_served() {
     in_runtime(async {
-        let held = number("ENDMARK_TEST_HELD_SOCKETS", IDLE_SOCKETS);
+        let held = number_from_variable("ENDMARK_TEST_HELD_SOCKETS", DEFAULT_IDLE_SOCKETS);
         let answer = Answer::json(200, &chat_reply("honest", "stop", (1, 1)));
         let upstream = Upstream::start(Script::new().default_answer(answer)).await;
-        // Its log is not read here, and it would block on that.
-        let place = Place::new().with_variable("ENDMARK_LOG", "off");
+        // The test does not read the log, so a full pipe would block the gateway.
+        let place = TestFolder::new().with_variable("ENDMARK_LOG", "off");
         let base_url = upstream.base_url();
         let connections = format!("limits.connections={}", held / 2);
         let limits = ["limits.header_seconds=6", "limits.body_seconds=6", connections.as_str()];
         let sets = limits.iter().flat_map(|limit| ["--set", limit]);
         let arguments: Vec<&str> = ["--upstream", base_url.as_str()].into_iter().chain(sets).collect();
-        let served = Served::start(&place, &arguments);
+        let served = ServeProcess::start(&place, &arguments);
         for attack in ATTACKS {
-            let holders: Vec<_> = (0..held).map(|_| tokio::spawn(hold(served.address, attack))).collect();
+            let holders: Vec<_> =
+                (0..held).map(|_| tokio::spawn(occupy_connection(served.address, attack))).collect();
             let (mut served_at_once, mut sent_away) = (0, 0);
             while !holders.iter().all(tokio::task::JoinHandle::is_finished) {
                 let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});

@@ -1,23 +1,23 @@
-//! `log`: what a store contains, and what is reported without a store.
+//! `log`: shows what a store contains, and what to do without a store.
 
 use endmark_store::{
-    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, NoSecrets, Piece, Purpose, Store,
+    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, NoSecrets, Purpose, ReplyPiece, Store,
     StoreLocation, Tokens,
 };
 use serde_json::json;
 use testkit::{Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// A store with one reply that was cut and resumed.
-fn recorded_store() -> Place {
+/// Returns a folder whose store contains one reply that was cut and resumed.
+fn recorded_store() -> TestFolder {
     recorded_store_for("model-m")
 }
 
-/// The same for a model of this name.
-pub(crate) fn recorded_store_for(model: &str) -> Place {
-    let place = Place::new();
+/// Returns a folder whose store contains one reply of this model that was cut and resumed.
+pub(crate) fn recorded_store_for(model: &str) -> TestFolder {
+    let place = TestFolder::new();
     let location = StoreLocation::in_own_folder(place.store());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -34,7 +34,7 @@ pub(crate) fn recorded_store_for(model: &str) -> Place {
             cut_kind: "limit".into(),
         };
         let cut = store.recorder(NoSecrets).begin_cut(started).await.unwrap();
-        let piece = |ordinal: u32, seam_at: Option<u64>| Piece {
+        let piece = |ordinal: u32, seam_at: Option<u64>| ReplyPiece {
             ordinal,
             strategy: if ordinal == 0 { "first" } else { "prompt" }.into(),
             received_bytes: 14,
@@ -100,7 +100,7 @@ pub(crate) fn call_record(model: &str, request_id: &str, call: u32, purpose: Pur
 
 #[test]
 fn without_a_store_the_log_command_gives_advice() {
-    let run = Place::new().run(&["log"]);
+    let run = TestFolder::new().run(&["log"]);
     assert_eq!(run.code, 4);
     assert!(run.errors.contains("start `endmark serve`"), "{}", run.errors);
 }
@@ -149,18 +149,19 @@ fn a_recovery_is_explained_by_row_or_request_id() {
     assert!(unknown.errors.contains("no recovery or request `req_2` is recorded"), "{}", unknown.errors);
 }
 
-/// Makes the gateway leave a reply cut, with this mode in the request. Returns the output of `log show`, and the row.
-async fn leave_cut(mode: &str) -> (String, serde_json::Value) {
+/// Sends a request with this resume mode, whose reply stays cut. Returns the output of `log show`, and the
+/// log row.
+async fn record_cut_reply(mode: &str) -> (String, serde_json::Value) {
     let upstream = Upstream::start(ScriptedModel::new("one two three four five six")).await;
-    let place = Place::new();
-    let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+    let place = TestFolder::new();
+    let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
     let body = json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
     let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
     let reply = request.json(&body).send().await.read().await;
     let header_outcome = reply.header("x-endmark-outcome").unwrap().to_owned();
     assert_eq!(upstream.requests().len(), 1);
     let id = reply.header("x-endmark-request").unwrap().to_owned();
-    assert_eq!(served.end("-TERM").0, Some(0));
+    assert_eq!(served.stop("-TERM").0, Some(0));
     let table = place.run(&["log"]).output;
     let columns: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!((header_outcome.as_str(), columns[3]), ("cut", "cut"), "the client's word for it: {table}");
@@ -170,17 +171,17 @@ async fn leave_cut(mode: &str) -> (String, serde_json::Value) {
     (shown.output, row)
 }
 
-/// PC-7: the log explains why a reply stayed cut, and what to do.
+/// PC-7: the log explains why a reply stayed cut, and what to do about it.
 #[test]
-fn the_log_explains_why_nothing_was_asked() {
+fn the_log_explains_why_no_continuation_was_requested() {
     in_runtime(async {
-        let (limited, row) = leave_cut("auto").await;
+        let (limited, row) = record_cut_reply("auto").await;
         for words in ["recovery 1  cut", "the limit that the client set itself", "`[resume] mode = \"on\"`"] {
             assert!(limited.contains(words), "{words} in {limited}");
         }
         assert!(!limited.contains("EXHAUSTED") && !limited.contains("warn"), "{limited}");
         assert!(row["not_asked"]["remedy"].as_str().unwrap().starts_with("raise the limit"), "{row}");
-        let (watched, row) = leave_cut("warn").await;
+        let (watched, row) = record_cut_reply("warn").await;
         for words in ["the mode is `warn`", "send `x-endmark-resume: auto` or `on`"] {
             assert!(watched.contains(words), "{words} in {watched}");
         }
@@ -206,13 +207,13 @@ fn an_uncut_request_shows_its_calls() {
 
 #[test]
 fn the_help_shows_a_realistic_request_id() {
-    let help = Place::new().run(&["log", "--help"]).output;
+    let help = TestFolder::new().run(&["log", "--help"]).output;
     assert!(help.contains("endmark log show em_") && !help.contains("req_"), "{help}");
 }
 
 #[test]
 fn a_store_in_the_home_folder_is_named_with_a_tilde() {
-    let place = Place::new().with_file("endmark.toml", "store = \"sqlite:~/kept.db\"\n");
+    let place = TestFolder::new().with_file("endmark.toml", "store = \"sqlite:~/kept.db\"\n");
     let home = place.path().join("home");
     std::fs::create_dir_all(&home).unwrap();
     let place = place.with_variable("HOME", home.to_str().unwrap());

@@ -1,14 +1,15 @@
-//! `endmark mcp wrap` with a small server; tests/mcp has published servers and the official client.
+//! `endmark mcp wrap` with a small server. The folder tests/mcp tests published servers and the official
+//! client.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-/// Writes JSON in its own style, so that an unchanged message can be recognised.
-const SERVER: &str = r#"
+/// A server with unusual JSON formatting, so that unchanged messages can be recognised.
+const SERVER_SCRIPT: &str = r#"
 import json, os, subprocess, sys
 STRICT = {"type": "object", "required": ["rows", "count"], "additionalProperties": False,
           "properties": {"rows": {"type": "array", "items": {"type": "string", "pattern": "^row "}}, "count": {"type": "integer"}}}
@@ -58,26 +59,27 @@ struct Client {
 }
 
 impl Client {
-    fn start(place: &Place, options: &[&str]) -> Self {
-        let server = ["--", "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c", SERVER];
+    fn start(place: &TestFolder, options: &[&str]) -> Self {
+        let server =
+            ["--", "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c", SERVER_SCRIPT];
         let mut child = place.command(&[&["mcp", "wrap"], options, &server].concat()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output }
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         writeln!(self.input, "{message}").unwrap();
     }
 
-    fn hear(&mut self) -> String {
+    fn receive(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line
     }
 
     fn ask(&mut self, id: u64, method: &str, parameters: &Value) -> Value {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
-        let answer: Value = serde_json::from_str(&self.hear()).unwrap();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
+        let answer: Value = serde_json::from_str(&self.receive()).unwrap();
         assert_eq!(answer["id"], id);
         answer
     }
@@ -92,10 +94,10 @@ fn find_handle(text: &str) -> String {
     text[at..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// Each issue is shortened itself, and yet the note names their list first, with a pointer that reads it.
+/// The note first names the shortened list of issues, although each issue is shortened, too.
 #[test]
 fn a_note_counts_the_items_of_each_shortened_list() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut client = Client::start(&place, &[]);
     client.ask(1, "tools/list", &json!({}));
     let result = client.call(2, "issues", &json!({}));
@@ -113,7 +115,7 @@ fn a_note_counts_the_items_of_each_shortened_list() {
 
 #[test]
 fn a_long_result_is_capped_and_the_tool_reads_the_rest() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut client = Client::start(&place, &[]);
     let listed = client.ask(1, "tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["outputSchema"]["additionalProperties"], false);
@@ -130,14 +132,15 @@ fn a_long_result_is_capped_and_the_tool_reads_the_rest() {
     let rows = structured["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row == "row 123456 ERROR: disk is full"), "{structured}");
 
-    // Valid by the tool's schema, whose items begin alike; the missing part is reported beside it.
+    // The shortened result still matches the tool's schema, in which each item begins with `row `. The
+    // missing rows are reported in a separate note.
     assert!(rows.iter().all(|row| row.as_str().unwrap().starts_with("row ")), "{structured}");
     assert_eq!((&structured["count"], structured.as_object().unwrap().len()), (&json!(200_000), 2));
     let note = result["content"][2]["text"].as_str().unwrap();
     assert!(note.contains(&format!("/rows: {} of 200000 items are shown", rows.len())), "{note}");
     let row = json!({"handle": find_handle(note), "pointer": "/rows/150000"});
     assert_eq!(client.call(8, "endmark_read", &row)["content"][0]["text"], "\"row 150000 ok\"");
-    // No shorter list is valid. The result is an error, and not one that the client must reject.
+    // No shorter list would be valid, so the result is an error that the client accepts.
     let refused = client.call(7, "pages", &json!({}));
     assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None));
     let text_of_error = refused["content"][0]["text"].as_str().unwrap();
@@ -165,7 +168,7 @@ fn a_long_result_is_capped_and_the_tool_reads_the_rest() {
 
 #[test]
 fn many_small_texts_are_capped_as_one() {
-    let mut client = Client::start(&Place::new(), &["--max-chars", "20000"]);
+    let mut client = Client::start(&TestFolder::new(), &["--max-chars", "20000"]);
     client.ask(1, "tools/list", &json!({}));
     let result = client.call(2, "many", &json!({}));
     let content = result["content"].as_array().unwrap();
@@ -179,13 +182,13 @@ fn many_small_texts_are_capped_as_one() {
 
 #[test]
 fn all_other_messages_pass_byte_for_byte() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut client = Client::start(&place, &[]);
     let odd = r#"{ "jsonrpc":"2.0","id":"a/1" ,"method":"x/y","params":{"n":1.0e2,"n":3} }"#;
     writeln!(client.input, "{odd}").unwrap();
-    let answer = client.hear();
+    let answer = client.receive();
     assert!(answer.starts_with(r#"{"jsonrpc" : "2.0" , "id" : "a/1" , "result" : "#), "{answer}");
-    // A tool of that name is the server's own until Endmark has offered one.
+    // Before Endmark lists its own tool, a call of that name goes to the server.
     let own = client.call(2, "endmark_read", &json!({"handle": "h"}));
     assert_eq!(own["asked"]["params"]["arguments"]["handle"], "h");
     drop(client.input);
@@ -195,11 +198,11 @@ fn all_other_messages_pass_byte_for_byte() {
 
 #[test]
 fn every_pending_request_gets_an_answer_if_the_server_dies() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for method in ["die", "die and leave somebody"] {
         let mut client = Client::start(&place, &[]);
-        client.say(&json!({"jsonrpc": "2.0", "id": 9, "method": method}));
-        let answer: Value = serde_json::from_str(&client.hear()).unwrap();
+        client.send(&json!({"jsonrpc": "2.0", "id": 9, "method": method}));
+        let answer: Value = serde_json::from_str(&client.receive()).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(9), &json!(-32_000)));
         let output = client.child.wait_with_output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -216,32 +219,32 @@ fn every_pending_request_gets_an_answer_if_the_server_dies() {
 
 #[test]
 fn a_long_result_is_capped_in_every_spelling() {
-    let mut client = Client::start(&Place::new(), &[]);
+    let mut client = Client::start(&TestFolder::new(), &[]);
     let text = r#"{"content":[{"type":"text","text":"LONG"}]}"#;
     for line in [
         format!(r#"{{"jsonrpc":"2.0","id":3.0,"result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":3e0,"result":{text}}}"#),
-        // Ids that belong to no request.
+        // The ids belong to no request.
         format!(r#"{{"jsonrpc":"2.0","id":"3","result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":null,"result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":999,"result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","\u0069d":3,"re\u0073ult":{text}}}"#),
         format!(r#"[{{"jsonrpc":"2.0","id":3,"result":{text}}}]"#),
-        // A byte order mark, and bytes that are not UTF-8.
+        // A byte order mark, and invalid UTF-8.
         format!("\u{ef}\u{bb}\u{bf}{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{text}}}"),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}}", text.replace("LONG", "\u{ff}LONG\u{c3}")),
     ] {
         let raw_call = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
-        let heard = client.hear();
+        client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
+        let heard = client.receive();
         assert!(heard.len() < 130_000, "{line}: {} bytes", heard.len());
         assert!(heard.contains("ERROR: disk is full"), "{line}: {heard}");
     }
-    // Messages within the limit pass byte for byte. Long lines that cannot be a message are left out.
+    // Messages within the limit pass byte for byte. Long lines that cannot be a message are dropped.
     let mut raw = |id: u64, line: &str| {
         let raw_call = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": raw_call}));
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": raw_call}));
         let mut heard = Vec::new();
         client.output.read_until(b'\n', &mut heard).unwrap();
         heard
@@ -254,7 +257,7 @@ fn a_long_result_is_capped_in_every_spelling() {
 
 #[test]
 fn an_oversized_message_gets_an_error_and_the_session_continues() {
-    let mut client = Client::start(&Place::new(), &[]);
+    let mut client = Client::start(&TestFolder::new(), &[]);
     let answer = client.ask(7, "tools/call", &json!({"name": "huge"}));
     assert!(
         answer["error"]["message"].as_str().unwrap().contains("has more than 268435456 bytes"),
@@ -265,8 +268,8 @@ fn an_oversized_message_gets_an_error_and_the_session_continues() {
 }
 
 #[test]
-fn a_long_answer_with_any_parts_is_bounded() {
-    let mut client = Client::start(&Place::new(), &[]);
+fn a_long_answer_with_parts_of_any_type_is_bounded() {
+    let mut client = Client::start(&TestFolder::new(), &[]);
     let deep = |levels| format!("{}\"LONG\"{}", r#"{"a":["#.repeat(levels), "]}".repeat(levels));
     let structured = |value: &str| format!(r#""result":{{"content":[],"structuredContent":{value}}}"#);
     for (part, shows_error_row) in [
@@ -292,18 +295,18 @@ fn a_long_answer_with_any_parts_is_bounded() {
     ] {
         let line = format!(r#"{{"jsonrpc":"2.0","id":3,{part}}}"#);
         let raw_call = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
-        let heard = client.hear();
+        client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
+        let heard = client.receive();
         let answer: Value = serde_json::from_str(&heard).unwrap();
         assert!(heard.len() < 200_000 && answer["id"] == 3, "{part}: {} bytes", heard.len());
         assert_eq!(heard.contains("ERROR: disk is full"), shows_error_row, "{part}: {heard}");
     }
-    // Binary data is not limited, and a message that answers no tool call passes.
+    // Binary data is not limited, and messages that answer no tool call pass unchanged.
     let image = format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, "A".repeat(400_000));
     let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"content":[{image}]}}}}"#);
     let raw_call = json!({"name": "raw", "arguments": {"line": line}});
-    client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
-    assert_eq!(client.hear(), format!("{line}\n"));
+    client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
+    assert_eq!(client.receive(), format!("{line}\n"));
     let long = "x".repeat(400_000);
     let read = client.ask(4, "resources/read", &json!({"uri": long}));
     assert_eq!(read["result"]["asked"]["params"]["uri"], long);

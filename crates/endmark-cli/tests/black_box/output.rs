@@ -1,17 +1,17 @@
-//! Common to all commands: exit codes, envelopes, colours, pipes.
+//! Properties of all commands: exit codes, envelopes, colours and pipes.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 const COMMANDS: [&str; 11] =
     ["serve", "demo", "detect", "stitch", "resume", "exec", "log", "config", "doctor", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for command in COMMANDS {
         let run = place.run(&[command, "--help"]);
         assert_eq!((run.code, run.errors.as_str()), (0, ""), "{command}");
@@ -24,7 +24,7 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn completions_and_manual_pages_are_generated() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = place.run(&["completions", shell]);
         assert_eq!(run.code, 0);
@@ -43,7 +43,7 @@ fn completions_and_manual_pages_are_generated() {
 
 #[test]
 fn every_command_always_answers_in_an_envelope() {
-    let place = Place::new().with_file("cut.json", "[1,").with_file("bad.toml", "[resume");
+    let place = TestFolder::new().with_file("cut.json", "[1,").with_file("bad.toml", "[resume");
     let cases: &[(&[&str], i32)] = &[
         (&["detect", "cut.json"], 1),
         (&["detect", "missing.json"], 2),
@@ -76,9 +76,9 @@ fn every_command_always_answers_in_an_envelope() {
 }
 
 #[test]
-fn colour_is_used_only_if_wanted() {
-    let place = Place::new().with_file("cut.json", "[1,");
-    let is_coloured = |place: &Place, arguments: &[&str]| {
+fn colour_is_used_only_if_requested() {
+    let place = TestFolder::new().with_file("cut.json", "[1,");
+    let is_coloured = |place: &TestFolder, arguments: &[&str]| {
         let run = place.run(arguments);
         run.output.contains('\u{1b}') || run.errors.contains('\u{1b}')
     };
@@ -96,10 +96,10 @@ fn colour_is_used_only_if_wanted() {
 #[cfg(target_os = "linux")]
 fn unwritable_output_is_a_failure() {
     for arguments in [&["man"][..], &["config", "--json"], &["detect", "--batch"]] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut child = place.command(arguments).stdout(full).spawn().unwrap();
-        // A line for the batch to answer; the other commands do not read it.
+        // Only `detect --batch` reads this line.
         let _ = child.stdin.take().unwrap().write_all(b"{\"text\":\"\"}\n");
         let mut errors = String::new();
         child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
@@ -110,7 +110,7 @@ fn unwritable_output_is_a_failure() {
 
 #[test]
 fn a_closed_reader_is_not_an_error() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let lines = "{\"id\":1,\"format\":\"json\",\"text\":\"[\"}\n".repeat(20_000);
     let place = place.with_file("lines.jsonl", lines);
     for arguments in
@@ -126,7 +126,7 @@ fn a_closed_reader_is_not_an_error() {
 
 #[test]
 fn an_oversized_argument_is_refused_before_input_is_read() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cases: &[(&[&str], &str, u64, usize)] = &[
         (&["detect", "missing.json", "--marker"], "marker", 1024, 1025),
         (&["stitch", "missing.json", "missing.json", "--marker"], "marker", 1024, 1025),
@@ -148,8 +148,8 @@ fn an_oversized_argument_is_refused_before_input_is_read() {
 #[cfg(unix)]
 fn a_signal_produces_an_envelope() {
     for (signal, code, word) in [("-TERM", 143, "terminated"), ("-INT", 130, "interrupted")] {
-        let mut child = Place::new().command(&["detect", "-", "--json"]).spawn().unwrap();
-        // A second thread answers signals; before it exists, a signal ends any process.
+        let mut child = TestFolder::new().command(&["detect", "-", "--json"]).spawn().unwrap();
+        // A separate thread handles signals. Wait for it, because before it a signal ends any process.
         while std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count() < 2 {
             std::thread::yield_now();
         }
@@ -167,7 +167,7 @@ fn a_signal_produces_an_envelope() {
 #[test]
 fn a_signal_ends_the_command_while_it_prints() {
     let text = format!("[\"{}\", \"", "é".repeat(500_000));
-    let place = Place::new().with_file("cut.json", text);
+    let place = TestFolder::new().with_file("cut.json", text);
     let arguments = ["detect", "--complete", "--json", "cut.json"];
     let started = Instant::now();
     assert!(place.command(&arguments).stdout(Stdio::null()).status().unwrap().code() == Some(1));
@@ -175,7 +175,7 @@ fn a_signal_ends_the_command_while_it_prints() {
     for part in 1..=10 {
         let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(whole * part / 10);
-        // It may be over by now.
+        // The process may already have ended.
         let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         let patience = Instant::now() + whole * 10 + Duration::from_secs(10);
         let ended = loop {
@@ -188,19 +188,19 @@ fn a_signal_ends_the_command_while_it_prints() {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        // Before it watches for signals, a signal ends it as usual.
+        // Until the command watches signals, a signal ends it as usual.
         assert!(matches!(ended.code(), None | Some(1 | 143)), "{ended}");
     }
 }
 
 #[test]
 fn json_help_is_an_envelope_and_unwritable_help_fails() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let answer = place.run(&["detect", "--json", "--help"]);
     assert_eq!(answer.code, 0);
     let envelope: serde_json::Value = serde_json::from_str(&answer.output).unwrap();
     assert!(envelope["data"]["text"].as_str().unwrap().contains("Usage: endmark detect"), "{envelope}");
-    // A command that always answers in JSON still has a help for people.
+    // `exec` always answers in JSON, but its help is text.
     assert!(place.run(&["exec", "--help"]).output.starts_with("Run any command"));
     for option in ["--help", "--version"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -211,7 +211,7 @@ fn json_help_is_an_envelope_and_unwritable_help_fails() {
 
 #[test]
 fn an_empty_page_or_period_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_eq!(place.run(&["log", "--limit", "0"]).code, 2);
     assert_eq!(place.run(&["keys", "add", "first"]).code, 0);
     let turned = place.run(&["usage", "--since", "2026-11-20", "--until", "2026-11-10", "--json"]);
@@ -220,7 +220,7 @@ fn an_empty_page_or_period_is_refused() {
 
 #[test]
 fn without_a_home_folder_the_error_names_the_store_setting() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let message = |variable: Option<(&str, &str)>| {
         let mut command = place.command(&["config"]);
         command.env_remove("HOME").envs(variable);

@@ -1,12 +1,12 @@
-//! `read`: returns what `cap` left out, in every supported way (CX-5).
+//! `read`: returns what `cap` omitted, in every supported way (CX-5).
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-/// Numbered lines, one of which is an error.
+/// Returns numbered lines, one of which is an error.
 fn log(lines: usize) -> String {
     (1..=lines).fold(String::new(), |log, line| {
         log + &format!("{line}: {}\n", if line == 4_567 { "ERROR gone" } else { "é is well" })
@@ -14,14 +14,14 @@ fn log(lines: usize) -> String {
 }
 
 /// Caps a text, and returns the handle of the stored original.
-fn keep(place: &Place, value: impl AsRef<[u8]>) -> String {
+fn store_output(place: &TestFolder, value: impl AsRef<[u8]>) -> String {
     let run = place.run_with_input(&["cap", "--json", "--max-chars", "2000"], value);
     run.envelope()["data"]["handle"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn the_marker_names_a_way_to_read_the_rest() {
-    let place = Place::new();
+fn the_marker_names_a_command_that_reads_the_rest() {
+    let place = TestFolder::new();
     let text = log(20_000);
     let capped = place.run_with_input(&["cap", "--max-chars", "2000"], &text);
     assert!(capped.output.chars().count() <= 2_000);
@@ -46,9 +46,9 @@ fn the_marker_names_a_way_to_read_the_rest() {
 
 #[test]
 fn lines_bytes_and_patterns_are_found() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = log(20_000);
-    let handle = keep(&place, &text);
+    let handle = store_output(&place, &text);
     let read = |arguments: &[&str]| place.run(&[&["read", &handle], arguments].concat());
     let line = |from: usize, to: usize| {
         text.lines().skip(from - 1).take(to + 1 - from).fold(String::new(), |lines, line| lines + line + "\n")
@@ -85,9 +85,9 @@ fn lines_bytes_and_patterns_are_found() {
 
 #[test]
 fn a_pointer_reads_a_part_of_a_document() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let rows: Vec<Value> = (0..3_000).map(|id| json!({"id": id, "body": format!("row {id}")})).collect();
-    let handle = keep(&place, json!({"rows": rows, "a/b": [1.50]}).to_string());
+    let handle = store_output(&place, json!({"rows": rows, "a/b": [1.50]}).to_string());
     let read = |arguments: &[&str]| place.run(&[&["read", &handle], arguments].concat());
     assert_eq!(read(&["--pointer", "/rows/2718"]).output, r#"{"id":2718,"body":"row 2718"}"#);
     assert_eq!(read(&["--pointer", "/a~1b/0"]).output, "1.5");
@@ -102,9 +102,9 @@ fn a_pointer_reads_a_part_of_a_document() {
 
 #[test]
 fn binary_output_is_returned_byte_for_byte() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let bytes: Vec<u8> = (0..50_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
-    let handle = keep(&place, &bytes);
+    let handle = store_output(&place, &bytes);
     let output = place.command(&["read", &handle, "--bytes", "100:40000"]).output().unwrap();
     assert_eq!(output.stdout, &bytes[100..40_000]);
     let envelope = place.run(&["read", &handle, "--bytes", "200:204", "--json"]).envelope();
@@ -113,7 +113,7 @@ fn binary_output_is_returned_byte_for_byte() {
         (&json!("yMnKyw=="), &json!("binary"))
     );
 
-    // A rejected output is stored as well, because it may come from a pipe.
+    // Output that is not UTF-8 is refused but stored, because a pipe cannot be read again.
     let refused = place.run_with_input(&["cap", "--format", "text"], b"a\xFFb");
     assert_eq!(refused.code, 2);
     let handle = refused.errors.split("endmark read ").nth(1).unwrap().trim_end_matches(['`', '.', '\n']);
@@ -123,8 +123,8 @@ fn binary_output_is_returned_byte_for_byte() {
 
 #[test]
 fn unknown_foreign_and_expired_handles_are_refused() {
-    let place = Place::new();
-    let handle = keep(&place, log(2_000));
+    let place = TestFolder::new();
+    let handle = store_output(&place, log(2_000));
     assert_eq!(place.run(&["read", &handle]).code, 0);
     let other = "h0123456789abcdef0123456789abcdef";
     let refused = |handle: &str| {
@@ -142,24 +142,24 @@ fn unknown_foreign_and_expired_handles_are_refused() {
     };
     change("UPDATE outputs SET owner = 'somebody'");
     assert_eq!(refused(&handle), unknown);
-    // A user who can read the file can also read what a gateway stores in it for its clients.
+    // A user who can read the file can also read the outputs that a gateway stores for its clients.
     change("UPDATE outputs SET owner = 'client:0123456789abcdef'");
     assert_eq!(place.run(&["read", &handle]).code, 0);
     change("UPDATE outputs SET owner = 'local', last_used = last_used - 40 * 86400");
     assert_eq!(refused(&handle).0, "expired_handle");
     change("UPDATE outputs SET keep_days = 0");
     assert_eq!(place.run(&["read", &handle]).code, 0);
-    let empty = Place::new();
+    let empty = TestFolder::new();
     assert_eq!(empty.run(&["read", other]).code, 4);
     assert!(!empty.path().join(".local").exists(), "a reader creates no store");
 }
 
 #[test]
 fn only_shortened_output_is_stored_and_a_store_failure_is_reported() {
-    let place = Place::new();
-    assert_eq!(keep(&place, "all is well\n"), "");
+    let place = TestFolder::new();
+    assert_eq!(store_output(&place, "all is well\n"), "");
     assert!(!place.store().exists());
-    // More than is held in memory, but within its limit.
+    // This output exceeds the memory buffer, but not the storage limit.
     let large = "x\n".repeat(800_000);
     let run = place.run_with_input(&["cap", "--max-chars", "2000000"], &large);
     assert_eq!(run.output, large);
@@ -169,7 +169,7 @@ fn only_shortened_output_is_stored_and_a_store_failure_is_reported() {
         .unwrap();
     assert_eq!(kept.stdout, b"0\n");
 
-    let broken = Place::new()
+    let broken = TestFolder::new()
         .with_variable("ENDMARK_STORE", "sqlite:broken.db")
         .with_file("broken.db", "this is no database, and long enough to be seen as none".repeat(99));
     let run = broken.run_with_input(&["cap", "--max-chars", "2000"], log(20_000));
@@ -184,7 +184,7 @@ fn only_shortened_output_is_stored_and_a_store_failure_is_reported() {
 
 #[test]
 fn a_batch_keeps_each_output_that_it_shortens() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = log(3_000);
     let input = format!(
         "{}\n{}\n",
@@ -201,16 +201,16 @@ fn a_batch_keeps_each_output_that_it_shortens() {
 
 #[test]
 fn kept_outputs_stay_within_their_limit_and_removals_are_reported() {
-    let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 40_000\n");
-    // Lines that hardly compress.
+    let place = TestFolder::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 40_000\n");
+    // The lines are almost incompressible.
     let value = |seed: u64| {
         let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
         let words = std::iter::successors(Some(seed), next).take(3_000);
         words.fold(String::new(), |text, word| text + &format!("{word:016x}\n"))
     };
-    let first = keep(&place, value(1));
+    let first = store_output(&place, value(1));
     assert!(!first.is_empty());
-    // Everything was used within the last hour, so the new output is shortened but not stored.
+    // All outputs were used within the last hour, so the new output is shortened but not stored.
     let run = place.run_with_input(&["cap", "--json", "--max-chars", "2000"], value(2));
     let answer = run.envelope();
     assert_eq!((run.code, &answer["data"]["handle"]), (0, &Value::Null), "{answer}");
@@ -218,7 +218,7 @@ fn kept_outputs_stay_within_their_limit_and_removals_are_reported() {
     let sql = "UPDATE outputs SET last_used = last_used - 4000";
     let changed = std::process::Command::new("sqlite3").arg(place.store()).arg(sql).status().unwrap();
     assert!(changed.success());
-    let second = keep(&place, value(3));
+    let second = store_output(&place, value(3));
     assert_eq!(place.run(&["read", &second]).code, 0);
     let removed = place.run(&["read", &first, "--json"]);
     assert_eq!((removed.code, &removed.envelope()["error"]["code"]), (2, &json!("removed_handle")));

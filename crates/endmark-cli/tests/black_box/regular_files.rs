@@ -1,24 +1,24 @@
-//! Files that are not regular: a pipe without a writer, or a device without an end.
+//! Files that are not regular: a pipe without a writer, and a device without an end.
 //!
-//! No command blocks on such a file, except on its main input.
+//! No command blocks on one of these, unless it is the main input.
 
 use std::fs;
 use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::run::{Place, Run};
+use crate::run::{CommandOutput, TestFolder};
 
-/// A command that hangs is killed after this time, so that the test fails instead of hanging.
+/// A hanging command is killed after this time, so that the test fails.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
-fn with_pipe(place: Place, name: &str) -> Place {
+fn add_pipe(place: TestFolder, name: &str) -> TestFolder {
     let made = Command::new("mkfifo").arg(place.path().join(name)).status().unwrap();
     assert!(made.success());
     place
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Run {
+fn run(place: &TestFolder, arguments: &[&str]) -> CommandOutput {
     let mut child = place.command(arguments).spawn().unwrap();
     drop(child.stdin.take());
     let began = Instant::now();
@@ -30,24 +30,24 @@ fn run(place: &Place, arguments: &[&str]) -> Run {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Run::new(&child.wait_with_output().unwrap())
+    CommandOutput::new(&child.wait_with_output().unwrap())
 }
 
-fn place() -> Place {
-    let place = Place::new()
+fn folder_with_pipe() -> TestFolder {
+    let place = TestFolder::new()
         .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .with_file("criteria.yaml", "min_lines: 1\n")
         .with_file("report.md", "All is well.\n")
         .with_file("key.toml", "[upstreams.a]\nformat = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\napi_key = {file = \"NAMED\"}\n")
         .with_file("ca.toml", "ca_file = \"NAMED\"\n")
         .with_file("schema.toml", "[schemas]\na = \"NAMED\"\n");
-    with_pipe(place, "pipe")
+    add_pipe(place, "pipe")
 }
 
 #[test]
 fn a_pipe_or_device_is_refused_instead_of_a_file() {
     for (named, what) in [("pipe", "it is a pipe"), ("/dev/zero", "it is a device")] {
-        let place = place();
+        let place = folder_with_pipe();
         for file in ["key.toml", "ca.toml", "schema.toml"] {
             let text = fs::read_to_string(place.path().join(file)).unwrap().replace("NAMED", named);
             fs::write(place.path().join(file), text).unwrap();
@@ -85,23 +85,23 @@ fn a_pipe_or_device_is_refused_instead_of_a_file() {
 
 #[test]
 fn a_pipe_at_a_configured_path_is_refused_or_skipped() {
-    let place = with_pipe(place(), "endmark.toml");
+    let place = add_pipe(folder_with_pipe(), "endmark.toml");
     let ran = run(&place, &["config", "check"]);
     assert_eq!(ran.code, 2, "{}", ran.errors);
     assert!(ran.errors.contains("endmark.toml") && ran.errors.contains("it is a pipe"), "{}", ran.errors);
 
-    let place = self::place();
+    let place = self::folder_with_pipe();
     fs::create_dir(place.path().join(".claude")).unwrap();
-    let place = with_pipe(place, ".claude/settings.json");
+    let place = add_pipe(place, ".claude/settings.json");
     for command in [&["setup", "claude", "--write"][..], &["hook", "install", "--agent", "claude"]] {
         let ran = run(&place, command);
         assert_eq!(ran.code, 2, "{}", ran.errors);
         assert!(ran.errors.contains("it is a pipe"), "{}", ran.errors);
     }
 
-    // The agent leaves a pipe instead of its artifact, and another one at the path of its output.
-    let place = self::place();
-    let place = with_pipe(place, "1.out");
+    // The agent creates a pipe instead of its artifact, and another one at the path of its output.
+    let place = self::folder_with_pipe();
+    let place = add_pipe(place, "1.out");
     let agent = "rm report.md; mkfifo report.md; exec sleep 0";
     let options = [
         "--template",
@@ -130,7 +130,7 @@ fn a_pipe_at_a_configured_path_is_refused_or_skipped() {
 
 #[test]
 fn the_input_data_of_a_command_may_be_a_pipe() {
-    let place = place();
+    let place = folder_with_pipe();
     for command in [&["detect"][..], &["cap"], &["count", "--model", "gpt-4o"]] {
         let with = |file: &'static str| [command, &[file]].concat();
         let pipe = place.path().join("pipe");

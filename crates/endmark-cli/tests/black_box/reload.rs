@@ -1,24 +1,24 @@
-//! SIGHUP: the configuration is reloaded, or stays unchanged with a reported reason.
+//! SIGHUP: the configuration is reloaded, or stays unchanged and the reason is reported.
 
 use std::time::Duration;
 
 use serde_json::json;
 use testkit::{Answer, Request, Script, Upstream, chat_reply, chat_stream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 fn configuration(upstream: &Upstream, more: &str) -> String {
     format!("[upstreams.local]\nbase_url = \"{}\"\n{more}", upstream.base_url())
 }
 
-async fn ask(served: &Served) -> String {
+async fn ask(served: &ServeProcess) -> String {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
     let reply = Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await;
     reply.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn upstream_saying(text: &str) -> Upstream {
+async fn start_upstream_with_reply(text: &str) -> Upstream {
     Upstream::start(Script::new().default_answer(Answer::json(200, &chat_reply(text, "stop", (1, 1))))).await
 }
 
@@ -27,9 +27,9 @@ fn a_reload_affects_only_new_requests() {
     in_runtime(async {
         let slow = Answer::sse(chat_stream(&["word "; 5], "stop")).pause(Duration::from_millis(200));
         let first = Upstream::start(Script::new().default_answer(slow)).await;
-        let second = upstream_saying("second").await;
-        let place = Place::new().with_file("endmark.toml", configuration(&first, ""));
-        let mut served = Served::start(&place, &[]);
+        let second = start_upstream_with_reply("second").await;
+        let place = TestFolder::new().with_file("endmark.toml", configuration(&first, ""));
+        let mut served = ServeProcess::start(&place, &[]);
         let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Go."}]});
         let open = Request::post(served.address, "/v1/chat/completions").json(&body).send().await;
         let file = configuration(&second, "[limits]\ntotal_seconds = 1\n");
@@ -39,7 +39,7 @@ fn a_reload_affects_only_new_requests() {
         assert_eq!(ask(&served).await, "second");
         let reply = open.read().await;
         assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{}", reply.text());
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
         drop(place);
     });
 }
@@ -47,9 +47,9 @@ fn a_reload_affects_only_new_requests() {
 #[test]
 fn an_invalid_file_changes_nothing_and_is_reported() {
     in_runtime(async {
-        let upstream = upstream_saying("as before").await;
-        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
-        let mut served = Served::start(&place, &[]);
+        let upstream = start_upstream_with_reply("as before").await;
+        let place = TestFolder::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = ServeProcess::start(&place, &[]);
         for (more, why) in [
             ("[limits]\nconections = 3\n", "endmark.toml:4: unknown key `limits.conections`"),
             ("[limits]\nconnections = \"many\"\n", "endmark.toml:4: `limits.connections` must be"),
@@ -65,17 +65,18 @@ fn an_invalid_file_changes_nothing_and_is_reported() {
             assert!(line.contains(why), "{more:?}: {line}");
             assert_eq!(ask(&served).await, "as before");
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
-/// An editor may briefly leave such a file. Requests and their keys would go to the public providers.
+/// An editor may briefly write an incomplete file. Without the configured upstreams, requests and their keys
+/// would go to the public providers.
 #[test]
 fn a_file_without_the_existing_upstreams_changes_nothing() {
     in_runtime(async {
-        let upstream = upstream_saying("as before").await;
-        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
-        let mut served = Served::start(&place, &[]);
+        let upstream = start_upstream_with_reply("as before").await;
+        let place = TestFolder::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = ServeProcess::start(&place, &[]);
         for file in ["", "# later\n", "[limits]\nconnections = 9\n"] {
             std::fs::write(place.path().join("endmark.toml"), file).unwrap();
             served.signal("-HUP");
@@ -83,16 +84,16 @@ fn a_file_without_the_existing_upstreams_changes_nothing() {
             assert!(line.contains("no longer has an upstream"), "{file:?}: {line}");
             assert_eq!(ask(&served).await, "as before");
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn settings_that_need_a_restart_are_reported() {
     in_runtime(async {
-        let upstream = upstream_saying("here").await;
-        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
-        let mut served = Served::start(&place, &[]);
+        let upstream = start_upstream_with_reply("here").await;
+        let place = TestFolder::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = ServeProcess::start(&place, &[]);
         let file = format!("store = \"sqlite:other.db\"\n{}", configuration(&upstream, ""));
         std::fs::write(place.path().join("endmark.toml"), file).unwrap();
         served.signal("-HUP");

@@ -1,21 +1,21 @@
-//! `report`: a week's ledger, as text and as JSON.
+//! `report`: the ledger of a week, as text and as JSON.
 
 use serde_json::json;
-use testkit::{Dialect, DialectAdapter, Prefill, Request, ScriptedModel, Upstream};
+use testkit::{ModelFormat, ModelFormatAdapter, PrefillBehaviour, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 #[test]
 fn reports_without_data_give_advice() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&["report"]);
     assert_eq!(run.code, 4);
     assert!(run.errors.contains("start `endmark serve`"), "{}", run.errors);
-    let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
-    assert_eq!(served.end("-TERM").0, Some(0));
+    let served = ServeProcess::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+    assert_eq!(served.stop("-TERM").0, Some(0));
     let run = place.run(&["report", "--since", "12h"]);
     assert_eq!(run.code, 0);
     assert!(run.output.contains("last 12h") && run.output.contains("resume.mode=warn"), "{}", run.output);
@@ -25,18 +25,18 @@ fn reports_without_data_give_advice() {
 }
 
 #[test]
-fn watched_and_resumed_replies_are_distinguished() {
+fn detected_and_resumed_cuts_are_counted_separately() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new().with_file("endmark.toml", "[prices.m]\ninput = 1\noutput = 2\n");
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
+        let place = TestFolder::new().with_file("endmark.toml", "[prices.m]\ninput = 1\noutput = 2\n");
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         for (mode, limit) in [("warn", 3), ("warn", 4), ("on", 5), ("on", 500)] {
             let body = json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
             let request =
                 Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
             request.json(&body).send().await.read().await;
         }
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
         let data = place.run(&["report", "--json"]).envelope()["data"].clone();
         assert_eq!((&data["requests"], &data["replies"], &data["cut"]), (&json!(4), &json!(4), &json!(3)));
         let of = |outcome: &str| {
@@ -76,11 +76,11 @@ fn watched_and_resumed_replies_are_distinguished() {
 #[test]
 fn cut_and_resumed_replies_are_counted_in_every_format() {
     in_runtime(async {
-        for dialect in Dialect::ALL {
-            let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes);
-            let upstream = Upstream::start(DialectAdapter::new(dialect, model)).await;
-            let place = Place::new();
-            let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for dialect in ModelFormat::ALL {
+            let model = ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes);
+            let upstream = Upstream::start(ModelFormatAdapter::new(dialect, model)).await;
+            let place = TestFolder::new();
+            let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
             for (mode, limit, stream) in
                 [("warn", 3, false), ("warn", 4, true), ("on", 5, false), ("on", 5, true), ("on", 500, true)]
             {
@@ -88,7 +88,7 @@ fn cut_and_resumed_replies_are_counted_in_every_format() {
                     Request::post(served.address, dialect.path(stream)).header("x-endmark-resume", mode);
                 request.json(&dialect.request(limit, stream)).send().await.read().await;
             }
-            assert_eq!(served.end("-TERM").0, Some(0));
+            assert_eq!(served.stop("-TERM").0, Some(0));
             let data = place.run(&["report", "--json"]).envelope()["data"].clone();
             let counted = (&data["requests"], &data["replies"], &data["cut"]);
             assert_eq!(counted, (&json!(5), &json!(5), &json!(4)), "{dialect:?}: {data}");

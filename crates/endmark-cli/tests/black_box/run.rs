@@ -1,4 +1,4 @@
-//! Runs the built command in an empty folder and an empty environment.
+//! Runs the command in an empty folder with an empty environment.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A separate folder, isolated from the machine's configuration.
-pub(crate) struct Place {
+/// A folder that is isolated from the machine's configuration.
+pub(crate) struct TestFolder {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
 /// The result of one run.
-pub(crate) struct Run {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) output: String,
     pub(crate) errors: String,
-    /// The schema of its answers, if the command is known.
+    /// The schema of the answer, if the command is known.
     schema: Option<PathBuf>,
 }
 
-impl Place {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl Place {
         self.folder.path()
     }
 
-    /// The default store of the command.
+    /// Returns the path of the default store.
     pub(crate) fn store(&self) -> PathBuf {
         self.folder.path().join(".local/state/endmark/endmark.db")
     }
@@ -59,25 +59,25 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_with_input(arguments, "")
     }
 
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> CommandOutput {
         let mut child = self.command(arguments).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.as_ref().to_vec();
         let writer = std::thread::spawn(move || {
-            // A command that does not read its input closes the pipe.
+            // The pipe is closed if the command does not read its input.
             let _ = stdin.write_all(&input);
         });
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Run { schema: schema(arguments), ..Run::new(&output) }
+        CommandOutput { schema: schema_path(arguments), ..CommandOutput::new(&output) }
     }
 }
 
-impl Run {
+impl CommandOutput {
     pub(crate) fn new(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
@@ -114,7 +114,7 @@ impl Run {
     }
 }
 
-/// Options that keep a command off the default port, on which the user's own gateway may listen.
+/// Returns options that select a free port, because the user's own gateway may use the default port.
 fn free_port_options(arguments: &[&str]) -> &'static [&'static str] {
     let is_placed =
         arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
@@ -125,8 +125,8 @@ fn free_port_options(arguments: &[&str]) -> &'static [&'static str] {
     }
 }
 
-/// Returns the schema of the answer to these arguments.
-fn schema(arguments: &[&str]) -> Option<PathBuf> {
+/// Returns the path of the schema for the answer to these arguments.
+fn schema_path(arguments: &[&str]) -> Option<PathBuf> {
     let (command, rest) = arguments.split_first()?;
     let name = match (*command, rest.first()) {
         ("config", Some(sub @ (&"path" | &"check"))) => format!("config-{sub}"),

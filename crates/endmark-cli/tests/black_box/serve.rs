@@ -1,25 +1,25 @@
-//! `serve`: clients of the running gateway get whole replies, and the process ends on request.
+//! `serve`: clients of the running gateway get complete replies, and the process ends on request.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command};
 
 use serde_json::json;
-use testkit::{Prefill, Request, ScriptedModel, Upstream};
+use testkit::{PrefillBehaviour, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// A running gateway and its address.
-pub(crate) struct Served {
+/// A running gateway process, killed when it is dropped.
+pub(crate) struct ServeProcess {
     child: Child,
     pub(crate) address: SocketAddr,
     errors: BufReader<std::process::ChildStderr>,
 }
 
-impl Served {
-    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
+impl ServeProcess {
+    pub(crate) fn start(place: &TestFolder, arguments: &[&str]) -> Self {
         let arguments = [&["serve"], arguments].concat();
         let mut child = place.command(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -59,8 +59,8 @@ impl Served {
         line
     }
 
-    /// Returns the value of one line of the process's status, in KiB.
-    pub(crate) fn memory(&self, line: &str) -> u64 {
+    /// Returns a line of `/proc/PID/status`, such as `VmRSS`, in KiB.
+    pub(crate) fn status_kib(&self, line: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
         value.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
@@ -74,7 +74,7 @@ impl Served {
     }
 
     /// Sends the process a signal. Returns its exit code and its output on standard error.
-    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         self.signal(signal);
         let mut stderr_text = String::new();
         self.errors.read_to_string(&mut stderr_text).unwrap();
@@ -82,10 +82,10 @@ impl Served {
     }
 }
 
-/// However a test ends, its process ends, too.
-impl Drop for Served {
+/// Ensures that the process ends with its test.
+impl Drop for ServeProcess {
     fn drop(&mut self) {
-        // In most tests the process has ended already.
+        // In most tests the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -98,9 +98,9 @@ pub(crate) fn in_runtime(test: impl Future<Output = ()>) {
 #[test]
 fn a_cut_reply_is_completed_and_logged() {
     in_runtime(async {
-        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new();
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
+        let place = TestFolder::new();
+        let served = ServeProcess::start(&place, &["--upstream", &upstream.base_url()]);
         let body =
             json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
         let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
@@ -108,7 +108,7 @@ fn a_cut_reply_is_completed_and_logged() {
         assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
         assert_eq!(reply.json()["choices"][0]["finish_reason"], "stop");
         let id = reply.header("x-endmark-request").unwrap().to_owned();
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
         let shown = place.run(&["log", "show", &id]);
         assert!(
             shown.output.contains("recovery 1  resumed") && shown.output.contains("seam at byte"),
@@ -120,8 +120,8 @@ fn a_cut_reply_is_completed_and_logged() {
 
 #[test]
 fn an_interrupt_exits_with_130() {
-    let served = Served::start(&Place::new(), &["--upstream", "http://127.0.0.1:9/v1"]);
-    let (code, stderr_text) = served.end("-INT");
+    let served = ServeProcess::start(&TestFolder::new(), &["--upstream", "http://127.0.0.1:9/v1"]);
+    let (code, stderr_text) = served.stop("-INT");
     assert_eq!(code, Some(130));
     assert!(!stderr_text.contains("error:"), "{stderr_text}");
 }
@@ -130,7 +130,7 @@ fn an_interrupt_exits_with_130() {
 fn an_address_in_use_is_reported_before_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&["serve", "--listen", &address]);
     assert_eq!((run.code, run.output.as_str()), (2, ""));
     assert!(run.errors.contains(&format!("cannot listen on {address}")), "{}", run.errors);
@@ -147,7 +147,7 @@ fn an_address_in_use_is_reported_before_the_start() {
 
 #[test]
 fn a_missing_key_and_an_impossible_store_are_named() {
-    let place = Place::new().with_file(
+    let place = TestFolder::new().with_file(
         "endmark.toml",
         "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n",
     );
@@ -171,7 +171,7 @@ fn doctor_distinguishes_answering_and_silent_upstreams() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let there = format!("upstreams.there.base_url={}", upstream.base_url());
-        let place = Place::new();
+        let place = TestFolder::new();
         let arguments = ["doctor", "--json", "--set", "listen=127.0.0.1:0", "--set", &there];
         assert_eq!(place.run(&arguments).code, 0);
         let run = place
@@ -185,15 +185,15 @@ fn doctor_distinguishes_answering_and_silent_upstreams() {
 
 #[test]
 fn doctor_reports_whether_a_gateway_is_ready() {
-    let place = Place::new();
-    let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+    let place = TestFolder::new();
+    let served = ServeProcess::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
     let listen = format!("listen={}", served.address);
     let ready = place.run(&["doctor", "--serving", "--set", &listen]);
     assert_eq!(ready.code, 0, "{}{}", ready.output, ready.errors);
-    served.end("-TERM");
+    served.stop("-TERM");
     let gone = place.run(&["doctor", "--serving", "--set", &listen]);
     assert_eq!(gone.code, 1, "{}{}", gone.output, gone.errors);
-    // Another server is not a gateway.
+    // A listener that is not a gateway does not count as ready.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("listen={}", other.local_addr().unwrap());
     let answering = std::thread::spawn(move || {

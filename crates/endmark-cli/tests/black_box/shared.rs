@@ -1,4 +1,4 @@
-//! Gateway processes that share a PostgreSQL database: one budget, one set of keys, and every row once.
+//! Gateways that share a PostgreSQL database: one budget, one set of keys, and each row once.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,34 +8,34 @@ use endmark_store::{Reader, StoreLocation};
 use serde_json::json;
 use testkit::{Postgres, Reply, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-/// The variable that sets how often an instance is killed in the budget test; the default is three times.
-const KILLS: &str = "ENDMARK_TEST_SHARED_KILLS";
+/// The variable that sets the number of kills in the budget test. The default is three.
+const KILLS_VARIABLE: &str = "ENDMARK_TEST_SHARED_KILLS";
 
-/// The size of a test, which a variable changes.
-pub(crate) fn setting(variable: &str, default: u64) -> u64 {
+/// Returns the number in this variable, or the default.
+pub(crate) fn number_from_variable(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// A folder whose gateway shares the database.
-pub(crate) fn place(postgres: &Postgres, upstream: &Upstream, more: &str) -> Place {
-    place_at(&postgres.url(), upstream, more)
+/// Returns a folder whose gateway shares this database.
+pub(crate) fn shared_folder(postgres: &Postgres, upstream: &Upstream, more: &str) -> TestFolder {
+    shared_folder_at(&postgres.url(), upstream, more)
 }
 
-/// A folder whose gateway shares the database at this URL.
-pub(crate) fn place_at(url: &str, upstream: &Upstream, more: &str) -> Place {
+/// Returns a folder whose gateway shares the database at this URL.
+pub(crate) fn shared_folder_at(url: &str, upstream: &Upstream, more: &str) -> TestFolder {
     let text = format!(
         "store = \"{}\"\njournal = \"journal.db\"\n{more}\n\
          [upstreams.local]\nbase_url = \"{}\"\napi_key = \"upstream\"\n",
         url,
         upstream.base_url(),
     );
-    Place::new().with_file("endmark.toml", text)
+    TestFolder::new().with_file("endmark.toml", text)
 }
 
-async fn ask(served: &Served, session: &str, key: &str) -> Option<Reply> {
+async fn ask(served: &ServeProcess, session: &str, key: &str) -> Option<Reply> {
     ask_at(served.address, session, key, "m").await
 }
 
@@ -46,20 +46,20 @@ async fn ask_at(address: SocketAddr, session: &str, key: &str, model: &str) -> O
     Some(request.try_send().await.ok()?.read().await)
 }
 
-pub(crate) fn journal(place: &Place) -> Reader {
+pub(crate) fn journal(place: &TestFolder) -> Reader {
     Reader::open(&StoreLocation::sqlite(place.path().join("journal.db"))).unwrap()
 }
 
-/// The requests that had a reply, each by the model that it named, which no other request did.
-pub(crate) type Replies = Arc<Mutex<Vec<String>>>;
+/// The models of the requests that got a reply. Each request names a different model.
+pub(crate) type AnsweredModels = Arc<Mutex<Vec<String>>>;
 
-/// Sends requests until a budget refuses, and notes the replies. Ends early if the gateway is killed.
-async fn ask_until_refused(address: SocketAddr, task: usize, replies: Replies) {
+/// Sends requests until a budget refuses one, and stores the replies. Ends early if the gateway is killed.
+async fn ask_until_refused(address: SocketAddr, task: usize, replies: AnsweredModels) {
     for number in 0.. {
         let model = format!("m-{}-{task}-{number}", address.port());
         match ask_at(address, &format!("s{task}"), "k", &model).await.map(|reply| reply.status) {
             Some(200) => replies.lock().unwrap().push(model),
-            // Other instances hold the rest for now, or this one waits for the database.
+            // Other instances hold the rest of the budget, or this one waits for the database.
             Some(429 | 503) => tokio::time::sleep(Duration::from_millis(20)).await,
             None | Some(402) => return,
             Some(other) => panic!("{other}"),
@@ -67,8 +67,8 @@ async fn ask_until_refused(address: SocketAddr, task: usize, replies: Replies) {
     }
 }
 
-/// Loads gateways with six clients each.
-pub(crate) async fn load(addresses: Vec<SocketAddr>, replies: Replies) {
+/// Sends requests to each gateway from six clients.
+pub(crate) async fn load_gateways(addresses: Vec<SocketAddr>, replies: AnsweredModels) {
     let clients = addresses.into_iter().flat_map(|address| (0..6).map(move |task| (address, task)));
     let clients: Vec<_> = clients
         .map(|(address, task)| tokio::spawn(ask_until_refused(address, task, Arc::clone(&replies))))
@@ -78,17 +78,22 @@ pub(crate) async fn load(addresses: Vec<SocketAddr>, replies: Replies) {
     }
 }
 
-/// Asserts that the database has each row of these journals once, that nothing is held, and that the limit was not
-/// exceeded. Returns what was spent.
-pub(crate) fn check(postgres: &Postgres, places: &[Place], replies: &Replies, limit: u64) -> u64 {
-    let spent = postgres.number("SELECT coalesce(sum(spent), 0) FROM em_budgets WHERE scope = 'all'");
+/// Checks that the database contains each row of these journals once, that no budget is held, and that the
+/// limit was not exceeded. Returns the spent amount.
+pub(crate) fn check_accounts(
+    postgres: &Postgres,
+    places: &[TestFolder],
+    replies: &AnsweredModels,
+    limit: u64,
+) -> u64 {
+    let spent = postgres.query_number("SELECT coalesce(sum(spent), 0) FROM em_budgets WHERE scope = 'all'");
     assert!(spent <= limit, "{spent} of {limit}");
     assert_eq!(
-        postgres.number("SELECT committed FROM em_budgets WHERE scope = 'all'"),
+        postgres.query_number("SELECT committed FROM em_budgets WHERE scope = 'all'"),
         spent,
         "nothing is held"
     );
-    let of_journals = |place: &Place| {
+    let of_journals = |place: &TestFolder| {
         let rows = journal(place).budgets().unwrap();
         rows.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum::<u64>()
     };
@@ -115,20 +120,20 @@ pub(crate) fn check(postgres: &Postgres, places: &[Place], replies: &Replies, li
 
 #[test]
 fn two_gateways_spend_one_budget_exactly_despite_a_kill() {
-    let kills = setting(KILLS, 3);
+    let kills = number_from_variable(KILLS_VARIABLE, 3);
     let limit = 4_000 * (1 + kills);
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let budget = format!("[budget]\nday_tokens = {limit}");
-        let places = [(); 2].map(|()| place(&postgres, &upstream, &budget));
-        let replies = Replies::default();
+        let places = [(); 2].map(|()| shared_folder(&postgres, &upstream, &budget));
+        let replies = AnsweredModels::default();
         let count = || replies.lock().unwrap().len();
-        let first = Served::start(&places[0], &[]);
+        let first = ServeProcess::start(&places[0], &[]);
         for kill in 0..kills {
-            let second = Served::start(&places[1], &[]);
+            let second = ServeProcess::start(&places[1], &[]);
             let before = count();
-            let under_load = tokio::spawn(load(vec![second.address], Arc::clone(&replies)));
+            let under_load = tokio::spawn(load_gateways(vec![second.address], Arc::clone(&replies)));
             while count() == before && !under_load.is_finished() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -137,16 +142,16 @@ fn two_gateways_spend_one_budget_exactly_despite_a_kill() {
             second.kill();
             under_load.await.unwrap();
         }
-        let second = Served::start(&places[1], &[]);
-        load(vec![first.address, second.address], Arc::clone(&replies)).await;
+        let second = ServeProcess::start(&places[1], &[]);
+        load_gateways(vec![first.address, second.address], Arc::clone(&replies)).await;
         for served in [first, second] {
-            assert_eq!(served.end("-TERM").0, Some(0));
+            assert_eq!(served.stop("-TERM").0, Some(0));
         }
-        let spent = check(&postgres, &places, &replies, limit);
+        let spent = check_accounts(&postgres, &places, &replies, limit);
         assert!(spent * 100 >= limit * 97, "{spent} of {limit}");
-        // Calls in flight during a kill are charged what they held.
+        // Calls that were in flight during a kill are charged the held amount.
         let billed = "SELECT sum(prompt_tokens + output_tokens) FROM em_usage WHERE http_status = 200";
-        assert!(postgres.number(billed) <= spent);
+        assert!(postgres.query_number(billed) <= spent);
         println!("{kills} kills: {} replies, {spent} of {limit} tokens", count());
     });
 }
@@ -156,8 +161,8 @@ fn keys_are_shared_and_a_revoked_one_is_refused_within_a_second() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        let places = [(); 2].map(|()| place(&postgres, &upstream, "require_key = true"));
-        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        let places = [(); 2].map(|()| shared_folder(&postgres, &upstream, "require_key = true"));
+        let served = [0, 1].map(|index| ServeProcess::start(&places[index], &[]));
         let added = places[0].run(&["keys", "add", "team-a"]);
         let key = added.output.trim().to_owned();
         let status = async |index: usize| ask(&served[index], "s", &key).await.unwrap().status;
@@ -191,9 +196,9 @@ fn last_known_keys_are_accepted_for_the_configured_outage_time() {
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let settings = ["require_key = true\n[keys]\nstale_seconds = 5", "require_key = true"];
-        let places = settings.map(|more| place(&postgres, &upstream, more));
+        let places = settings.map(|more| shared_folder(&postgres, &upstream, more));
         let key = places[0].run(&["keys", "add", "a"]).output.trim().to_owned();
-        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        let served = [0, 1].map(|index| ServeProcess::start(&places[index], &[]));
         let reply = async |index: usize| ask(&served[index], "s", &key).await.unwrap();
         let becomes = async |index: usize, status: u16| {
             let begin = Instant::now();
@@ -219,12 +224,12 @@ fn without_the_database_replies_continue_and_budgets_close() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        let closed = place(&postgres, &upstream, "[budget]\nsession_tokens = 5_000");
-        let without = place(&postgres, &upstream, "require_key = true");
+        let closed = shared_folder(&postgres, &upstream, "[budget]\nsession_tokens = 5_000");
+        let without = shared_folder(&postgres, &upstream, "require_key = true");
         let doctor = closed.run(&["doctor", "--json"]);
         assert!(doctor.output.contains("is PostgreSQL 1"), "{}", doctor.output);
         let key = without.run(&["keys", "add", "a"]).output.trim().to_owned();
-        let (mut budgeted, keyed) = (Served::start(&closed, &[]), Served::start(&without, &[]));
+        let (mut budgeted, keyed) = (ServeProcess::start(&closed, &[]), ServeProcess::start(&without, &[]));
         let banner = budgeted.wait_for_line("recorded in");
         assert!(banner.contains(&postgres.url()) && banner.contains("journal.db"), "{banner}");
         for (served, key) in [(&budgeted, "k"), (&keyed, key.as_str())] {
@@ -245,9 +250,9 @@ fn without_the_database_replies_continue_and_budgets_close() {
         }
         let ready = Request::get(budgeted.address, "/endmark/readyz").send().await.read().await;
         assert_eq!((ready.status, ready.json()["status"].clone()), (200, json!("degraded")));
-        assert_eq!(keyed.end("-KILL").0, None);
-        // It starts without the database, with the keys it knew.
-        let keyed = Served::start(&without, &[]);
+        assert_eq!(keyed.stop("-KILL").0, None);
+        // The gateway starts without the database, and uses the last known keys.
+        let keyed = ServeProcess::start(&without, &[]);
         assert_eq!(ask(&keyed, "s", &key).await.unwrap().status, 200);
         let doctor = without.run(&["doctor", "--json"]).envelope();
         let check = |name: &str| {
@@ -262,33 +267,33 @@ fn without_the_database_replies_continue_and_budgets_close() {
         assert_eq!(budgets["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{budgets}");
         postgres.restart();
         let begin = Instant::now();
-        let rows = || postgres.number("SELECT count(*) FROM em_usage WHERE http_status = 200");
+        let rows = || postgres.query_number("SELECT count(*) FROM em_usage WHERE http_status = 200");
         while rows() < 4 {
             assert!(begin.elapsed() < Duration::from_secs(10), "rows that waited do not arrive");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // The rows may all have come from the other gateway.
+        // All rows so far may have come from the other gateway.
         while ask(&budgeted, "s", "k").await.unwrap().status != 200 {
             assert!(begin.elapsed() < Duration::from_secs(10), "it does not connect again");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (code, log) = budgeted.end("-TERM");
+        let (code, log) = budgeted.stop("-TERM");
         let lines = log.lines().filter(|line| line.contains("the store that keeps the budgets fails"));
         assert_eq!((code, (1..20).contains(&lines.count())), (Some(0), true), "{log}");
-        assert_eq!(keyed.end("-TERM").0, Some(0));
+        assert_eq!(keyed.stop("-TERM").0, Some(0));
         assert_eq!(rows(), 5);
     });
 }
 
 #[test]
-fn a_mounted_password_is_read_and_a_wrong_one_stops_the_start() {
+fn a_mounted_password_is_read_and_a_wrong_one_prevents_the_start() {
     let Some(postgres) = Postgres::start() else { return };
     postgres.query("CREATE ROLE em LOGIN PASSWORD 'hunter2'; GRANT CREATE ON SCHEMA public TO em");
-    postgres.ask_for_passwords();
+    postgres.require_passwords();
     let url = postgres.url().replace("postgres@", "em@");
     let place = |more: &str| {
         let text = format!("store = \"{url}\"\njournal = \"j.db\"\nlisten = \"127.0.0.1:0\"\n{more}\n");
-        Place::new().with_file("endmark.toml", text).with_file("secret", "hunter2\n")
+        TestFolder::new().with_file("endmark.toml", text).with_file("secret", "hunter2\n")
     };
     let in_file = place("store_password = { file = \"secret\" }");
     let in_variable = place("").with_variable("PGPASSWORD", "hunter2");
@@ -296,7 +301,7 @@ fn a_mounted_password_is_read_and_a_wrong_one_stops_the_start() {
         let added = place.run(&["keys", "add", &format!("k{}", place.path().display()).replace('/', "-")]);
         assert_eq!(added.code, 0, "{}", added.errors);
     }
-    assert_eq!(Served::start(&in_file, &[]).end("-TERM").0, Some(0));
+    assert_eq!(ServeProcess::start(&in_file, &[]).stop("-TERM").0, Some(0));
     for wrong in [place(""), place("").with_variable("ENDMARK_STORE_PASSWORD", "hunter3")] {
         let run = wrong.run(&["serve"]);
         assert_eq!(run.code, 4, "{}", run.errors);
@@ -304,8 +309,9 @@ fn a_mounted_password_is_read_and_a_wrong_one_stops_the_start() {
         assert!(run.errors.contains(&format!("127.0.0.1:{}", postgres.port())), "{}", run.errors);
     }
     let url = postgres.url();
-    let nowhere =
-        Place::new().with_variable("ENDMARK_STORE", &url).with_variable("ENDMARK_JOURNAL", "/missing/j.db");
+    let nowhere = TestFolder::new()
+        .with_variable("ENDMARK_STORE", &url)
+        .with_variable("ENDMARK_JOURNAL", "/missing/j.db");
     let run = nowhere.run(&["serve"]);
     assert!(run.code == 4 && run.errors.contains("the key `journal`"), "{}", run.errors);
 }
@@ -315,8 +321,8 @@ fn a_raised_session_budget_admits_calls_on_all_gateways() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        let places = [(); 2].map(|()| place(&postgres, &upstream, "[budget]\nsession_tokens = 100"));
-        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        let places = [(); 2].map(|()| shared_folder(&postgres, &upstream, "[budget]\nsession_tokens = 100"));
+        let served = [0, 1].map(|index| ServeProcess::start(&places[index], &[]));
         let mut last = ask(&served[0], "s", "k").await.unwrap();
         while last.status != 402 {
             last = ask(&served[0], "s", "k").await.unwrap();
@@ -325,7 +331,7 @@ fn a_raised_session_budget_admits_calls_on_all_gateways() {
         assert!(last.json().to_string().contains("endmark budget raise"), "{}", last.json());
         let raised = places[1].run(&["budget", "raise", &session, "+5000"]);
         assert_eq!(raised.code, 0, "{}", raised.errors);
-        // The second gateway does not know the session yet.
+        // The second gateway has not seen this session yet.
         assert!(raised.output.contains("5100 tokens"), "{}", raised.output);
         for served in &served {
             assert_eq!(ask(served, "s", "k").await.unwrap().status, 200);

@@ -1,29 +1,29 @@
-//! `log`, `report` and the console over PostgreSQL: the cut replies of all gateways, on any machine.
+//! `log`, `report` and the console with PostgreSQL: every machine shows the cut replies of all gateways.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Link, Postgres, Request, ScriptedModel, TcpProxy, Upstream};
+use testkit::{LinkState, Postgres, Request, ScriptedModel, TcpProxy, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
-use crate::shared::place_at;
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
+use crate::shared::shared_folder_at;
 
-const RECOVERIES: &str = "SELECT count(*) FROM em_recoveries";
+const COUNT_RECOVERIES: &str = "SELECT count(*) FROM em_recoveries";
 
-/// Has a reply cut, and returns the request's id.
-async fn cut(served: &Served, mode: &str, session: &str) -> String {
+/// Sends a request whose reply is cut, and returns the request's id.
+async fn request_cut_reply(served: &ServeProcess, mode: &str, session: &str) -> String {
     let body = json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
     let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
     let reply = request.header("x-endmark-session", session).json(&body).send().await.read().await;
     reply.header("x-endmark-request").unwrap().to_owned()
 }
 
-async fn get(served: &Served, path: &str) -> String {
+async fn get(served: &ServeProcess, path: &str) -> String {
     Request::get(served.address, path).send().await.read().await.text()
 }
 
-async fn get_json(served: &Served, path: &str) -> Value {
+async fn get_json(served: &ServeProcess, path: &str) -> Value {
     serde_json::from_str(&get(served, path).await).unwrap()
 }
 
@@ -32,35 +32,35 @@ fn rows(data: &Value) -> Vec<(&str, bool)> {
     rows.map(|row| (row["request_id"].as_str().unwrap(), row["machine"].is_object())).collect()
 }
 
-fn log(place: &Place) -> Value {
+fn log(place: &TestFolder) -> Value {
     place.run(&["log", "--json"]).envelope()
 }
 
-/// Two gateways, the second one over a connection that can be cut, with a cut reply each.
-struct Gateways {
+/// Two gateways with one cut reply each. The connection of the second gateway to the database can be cut.
+struct TwoGateways {
     postgres: Postgres,
     proxy: TcpProxy,
     _upstream: Upstream,
-    places: [Place; 2],
-    served: [Served; 2],
-    /// The requests, each made at the gateway with the same index.
+    places: [TestFolder; 2],
+    served: [ServeProcess; 2],
+    /// The ids of the requests. Each was sent to the gateway with the same index.
     requests: [String; 2],
 }
 
-impl Gateways {
+impl TwoGateways {
     async fn start(postgres: Postgres) -> Self {
         let upstream = Upstream::start(ScriptedModel::new("one two three four five six seven eight")).await;
         let proxy = TcpProxy::start(postgres.port());
         let behind_proxy = format!("postgres://postgres@127.0.0.1:{}/endmark", proxy.port());
         let more = "[store_policy]\nkeep_text = true\n";
-        let places = [postgres.url(), behind_proxy].map(|url| place_at(&url, &upstream, more));
-        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
-        let first = cut(&served[0], "on", "one").await;
-        // Times have no fractions, and rows of a second are in the order of their instances.
+        let places = [postgres.url(), behind_proxy].map(|url| shared_folder_at(&url, &upstream, more));
+        let served = [0, 1].map(|index| ServeProcess::start(&places[index], &[]));
+        let first = request_cut_reply(&served[0], "on", "one").await;
+        // Times are in whole seconds, and rows of the same second are ordered by instance.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        let second = cut(&served[1], "warn", "one").await;
-        postgres.becomes(RECOVERIES, 2).await;
-        postgres.becomes("SELECT count(DISTINCT request_id) FROM em_usage", 2).await;
+        let second = request_cut_reply(&served[1], "warn", "one").await;
+        postgres.wait_for_number(COUNT_RECOVERIES, 2).await;
+        postgres.wait_for_number("SELECT count(DISTINCT request_id) FROM em_usage", 2).await;
         Self { postgres, proxy, _upstream: upstream, places, served, requests: [first, second] }
     }
 }
@@ -69,13 +69,13 @@ impl Gateways {
 fn each_machine_lists_and_sums_the_cut_replies_of_all() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let gateways = Gateways::start(postgres).await;
+        let gateways = TwoGateways::start(postgres).await;
         let (places, [first, second]) = (&gateways.places, &gateways.requests);
         let [here, there] = [0, 1].map(|index| log(&places[index]));
         assert_eq!(rows(&here["data"]), [(second.as_str(), true), (first.as_str(), false)]);
         assert_eq!(rows(&there["data"]), [(second.as_str(), false), (first.as_str(), true)]);
         assert_eq!((&here["warnings"], &here["data"]["this_gateway_alone"]), (&json!([]), &Value::Null));
-        let elsewhere = Place::new()
+        let elsewhere = TestFolder::new()
             .with_variable("ENDMARK_STORE", &gateways.postgres.url())
             .with_variable("ENDMARK_JOURNAL", "missing.db");
         assert_eq!(rows(&log(&elsewhere)["data"]), [(second.as_str(), true), (first.as_str(), true)]);
@@ -84,7 +84,7 @@ fn each_machine_lists_and_sums_the_cut_replies_of_all() {
         assert!(table.contains("MACHINE") && table.contains("this one"), "{table}");
         assert!(table.contains(&format!("No continuation was requested for {second}")), "{table}");
 
-        // Everything about a reply of another gateway, but its texts.
+        // For a reply of another gateway everything is shown except its texts.
         let shown = places[0].run(&["log", "show", second]).output;
         assert!(shown.contains("keeps the texts of the reply (pieces: 1)"), "{shown}");
         assert!(shown.contains("call 1  reply, m at local"), "{shown}");
@@ -114,9 +114,9 @@ fn each_machine_lists_and_sums_the_cut_replies_of_all() {
 fn the_console_of_each_gateway_shows_the_requests_of_all() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let gateways = Gateways::start(postgres).await;
+        let gateways = TwoGateways::start(postgres).await;
         let ([here, there], [first, second]) = (&gateways.served, &gateways.requests);
-        // Pages continue over the rows of all gateways.
+        // The pages include the rows of all gateways.
         for (path, is_marked) in
             [("recoveries?", true), ("requests?outcome=any-cut&", false), ("requests?", false)]
         {
@@ -133,7 +133,7 @@ fn the_console_of_each_gateway_shows_the_requests_of_all() {
         assert_eq!((rows(&none), &none["next"]), (Vec::new(), &Value::Null));
         let session = gateways.postgres.query("SELECT DISTINCT session FROM em_usage");
         let session = get_json(here, &format!("/endmark/api/sessions/{session}")).await;
-        let calls = gateways.postgres.number("SELECT count(*) FROM em_usage");
+        let calls = gateways.postgres.query_number("SELECT count(*) FROM em_usage");
         let usage = &session["usage"];
         assert_eq!((&usage["total"]["calls"], &usage["this_gateway_alone"]), (&json!(calls), &json!(false)));
         assert_eq!(session["of_this_gateway"][0], "compactions");
@@ -151,14 +151,20 @@ fn the_console_of_each_gateway_shows_the_requests_of_all() {
 }
 
 #[test]
-fn no_cut_reply_is_lost_or_doubled_while_the_database_is_away() {
+fn no_cut_reply_is_lost_or_duplicated_during_a_database_outage() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let gateways = Gateways::start(postgres).await;
-        let Gateways { postgres, proxy, _upstream, places, served: [here, there], requests: [first, second] } =
-            gateways;
-        proxy.set(Link::Cut);
-        let third = cut(&there, "on", "two").await;
+        let gateways = TwoGateways::start(postgres).await;
+        let TwoGateways {
+            postgres,
+            proxy,
+            _upstream,
+            places,
+            served: [here, there],
+            requests: [first, second],
+        } = gateways;
+        proxy.set_link(LinkState::Cut);
+        let third = request_cut_reply(&there, "on", "two").await;
         let alone = log(&places[1]);
         assert_eq!(rows(&alone["data"]), [(third.as_str(), false), (second.as_str(), false)]);
         assert_eq!(alone["data"]["this_gateway_alone"], true);
@@ -181,19 +187,19 @@ fn no_cut_reply_is_lost_or_doubled_while_the_database_is_away() {
             );
         }
         assert_eq!(rows(&log(&places[0])["data"]).len(), 2);
-        // A gateway that is killed reports what waits in its journal when it starts again.
-        assert_eq!(there.end("-KILL").0, None);
-        proxy.set(Link::Up);
-        let there = Served::start(&places[1], &[]);
-        postgres.becomes(RECOVERIES, 3).await;
+        // A killed gateway publishes the records in its journal at its next start.
+        assert_eq!(there.stop("-KILL").0, None);
+        proxy.set_link(LinkState::Up);
+        let there = ServeProcess::start(&places[1], &[]);
+        postgres.wait_for_number(COUNT_RECOVERIES, 3).await;
         for place in &places {
             let all = log(place);
             let ids: Vec<&str> = rows(&all["data"]).into_iter().map(|(id, _)| id).collect();
             assert_eq!(ids, [third.as_str(), &second, &first]);
         }
         for served in [here, there] {
-            assert_eq!(served.end("-TERM").0, Some(0));
+            assert_eq!(served.stop("-TERM").0, Some(0));
         }
-        assert_eq!(postgres.number(RECOVERIES), 3);
+        assert_eq!(postgres.query_number(COUNT_RECOVERIES), 3);
     });
 }

@@ -1,5 +1,4 @@
-//! A conversation continues at any of several gateways, because all of them know what one of them capped or
-//! condensed.
+//! A conversation can continue at any of several gateways, because they share capped outputs and summaries.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::{Postgres, Reply, Request, ScriptedModel, Upstream};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
-use crate::shared::place;
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
+use crate::shared::shared_folder;
 
 const SETTINGS: &str = "[cap]\nmax_chars = 4_000\n[compact.window]\nenabled = true\ntrigger_tokens = 6_000\nbudget_tokens = 8_000\n";
 
@@ -21,14 +20,14 @@ async fn ask(address: SocketAddr, messages: &[Value]) -> Reply {
     reply
 }
 
-/// The messages of a request as the upstream received it.
+/// Returns the messages of a request that the upstream received.
 fn received_messages(upstream: &Upstream, nth: usize) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&upstream.requests()[nth].body).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
 
-/// A conversation with one large result of a tool.
-fn with_result(result: &str) -> Vec<Value> {
+/// Returns a conversation with one large tool result.
+fn conversation_with_result(result: &str) -> Vec<Value> {
     vec![
         json!({"role": "user", "content": "Look into the log."}),
         json!({"role": "assistant", "content": null, "tool_calls": [
@@ -42,7 +41,7 @@ fn log(marker: &str) -> String {
     (0..4_000).fold(String::new(), line)
 }
 
-/// A long conversation of this many rounds.
+/// Returns a conversation with `rounds` rounds.
 fn conversation(task: &str, rounds: usize) -> Vec<Value> {
     let mut messages = vec![json!({"role": "user", "content": task})];
     for round in 0..rounds {
@@ -53,8 +52,8 @@ fn conversation(task: &str, rounds: usize) -> Vec<Value> {
     messages
 }
 
-/// Returns the handle that a capped result names.
-fn handle(capped: &Value) -> String {
+/// Returns the handle in a capped result.
+fn parse_handle(capped: &Value) -> String {
     let text = capped["content"].as_str().unwrap();
     let (_, rest) = text.split_once("endmark read ").unwrap();
     rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap().to_owned()
@@ -65,24 +64,24 @@ async fn read(address: SocketAddr, handle: &str, key: &str) -> Reply {
     request.header("authorization", &format!("Bearer {key}")).send().await.read().await
 }
 
-const OUTPUTS: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL";
-const SUMMARIES: &str = "SELECT count(*) FROM em_compactions";
+const COUNT_OUTPUTS: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL";
+const COUNT_SUMMARIES: &str = "SELECT count(*) FROM em_compactions";
 
 #[test]
 fn an_output_capped_by_one_gateway_is_read_through_another() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("It is locked.")).await;
-        let places = [(); 2].map(|()| place(&postgres, &upstream, SETTINGS));
-        let [first, second] = [0, 1].map(|index: usize| Served::start(&places[index], &[]));
-        let (text, mut messages) = (log("request"), with_result(&log("request")));
+        let places = [(); 2].map(|()| shared_folder(&postgres, &upstream, SETTINGS));
+        let [first, second] = [0, 1].map(|index: usize| ServeProcess::start(&places[index], &[]));
+        let (text, mut messages) = (log("request"), conversation_with_result(&log("request")));
         let reply = ask(first.address, &messages).await;
         assert_eq!(reply.header("x-endmark-capped"), Some("1"));
         let capped = received_messages(&upstream, 0).remove(2);
-        let named = handle(&capped);
-        postgres.becomes(OUTPUTS, 1).await;
+        let named = parse_handle(&capped);
+        postgres.wait_for_number(COUNT_OUTPUTS, 1).await;
 
-        // By HTTP, on a page and by a command, and only for its client.
+        // Only the client itself can read the output: by HTTP, on a page and with a command.
         let part = read(second.address, &named, "key").await.json();
         assert_eq!(part["of_bytes"], text.len());
         assert!(text.starts_with(part["text"].as_str().unwrap()), "{part}");
@@ -107,21 +106,22 @@ fn an_output_capped_by_one_gateway_is_read_through_another() {
         ask(second.address, &messages).await;
         assert_eq!(received_messages(&upstream, 1)[2], capped);
 
-        // Without the database, each gateway caps and reads its own outputs, and reports which ones it cannot know.
+        // Without the database, each gateway caps and reads its own outputs, and reports which ones may be
+        // missing.
         postgres.stop();
-        ask(first.address, &with_result(&log("later"))).await;
-        let later = handle(&received_messages(&upstream, 2)[2]);
+        ask(first.address, &conversation_with_result(&log("later"))).await;
+        let later = parse_handle(&received_messages(&upstream, 2)[2]);
         assert_eq!(read(first.address, &later, "key").await.status, 200);
         let unknown = read(second.address, &later, "key").await;
         assert_eq!(unknown.status, 503);
         assert!(unknown.text().contains("not known here"), "{}", unknown.text());
         let command = places[1].run(&["read", &later]);
         assert!(command.errors.contains("cannot be reached"), "{}", command.errors);
-        // Killed right after its answer: nothing is lost.
+        // The gateway is killed right after its answer, and nothing is lost.
         first.kill();
         postgres.restart();
-        let first = Served::start(&places[0], &[]);
-        postgres.becomes(OUTPUTS, 2).await;
+        let first = ServeProcess::start(&places[0], &[]);
+        postgres.wait_for_number(COUNT_OUTPUTS, 2).await;
         let begin = Instant::now();
         while read(second.address, &later, "key").await.status != 200 {
             assert!(begin.elapsed() < Duration::from_secs(20), "the other gateway does not find it");
@@ -129,7 +129,7 @@ fn an_output_capped_by_one_gateway_is_read_through_another() {
         }
         assert_eq!(postgres.query("SELECT count(*) FROM em_output_pieces"), "2");
         for served in [first, second] {
-            assert_eq!(served.end("-TERM").0, Some(0));
+            assert_eq!(served.stop("-TERM").0, Some(0));
         }
     });
 }
@@ -139,26 +139,26 @@ fn a_conversation_condensed_by_one_gateway_continues_at_another() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("I see.")).await;
-        let places: [Place; 2] = [(); 2].map(|()| place(&postgres, &upstream, SETTINGS));
-        let [first, second] = [0, 1].map(|index: usize| Served::start(&places[index], &[]));
+        let places: [TestFolder; 2] = [(); 2].map(|()| shared_folder(&postgres, &upstream, SETTINGS));
+        let [first, second] = [0, 1].map(|index: usize| ServeProcess::start(&places[index], &[]));
         let condensed = ask(first.address, &conversation("Book the orders.", 40)).await;
         assert!(condensed.header("x-endmark-compacted").is_some());
-        postgres.becomes(SUMMARIES, 1).await;
-        // A conversation that is too small to be condensed asks nothing of the database.
+        postgres.wait_for_number(COUNT_SUMMARIES, 1).await;
+        // A conversation that is too short to be condensed needs no query.
         ask(second.address, &conversation("Book the orders.", 2)).await;
         let condensed = ask(second.address, &conversation("Book the orders.", 43)).await;
         let disclosed = condensed.header("x-endmark-compacted").unwrap().to_owned();
         let (before, after) = (received_messages(&upstream, 0), received_messages(&upstream, 2));
         assert_eq!(after[..before.len()], before, "the same bytes, and then the further turns");
         assert_eq!(after.len(), before.len() + 6);
-        // The whole request, which the first gateway kept, is read through the second.
+        // The whole request, which the first gateway stored, can be read through the second.
         let (_, named) = disclosed.split_once("handle=").unwrap();
         assert_eq!(read(second.address, named, "key").await.status, 200, "{disclosed}");
-        assert_eq!(postgres.query(SUMMARIES), "1");
+        assert_eq!(postgres.query(COUNT_SUMMARIES), "1");
 
-        // Condensed further on the second, it goes back to the first.
+        // The second gateway condenses the conversation further, and then it returns to the first.
         ask(second.address, &conversation("Book the orders.", 90)).await;
-        postgres.becomes(SUMMARIES, 2).await;
+        postgres.wait_for_number(COUNT_SUMMARIES, 2).await;
         ask(first.address, &conversation("Book the orders.", 91)).await;
         let (before, after) = (received_messages(&upstream, 3), received_messages(&upstream, 4));
         assert_eq!(after[..before.len()], before);

@@ -1,27 +1,27 @@
-//! `usage` over PostgreSQL: the calls of all gateways, on any machine.
+//! `usage` with PostgreSQL: every machine reports the calls of all gateways.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Answer, Postgres, Request, Upstream, chat_reply};
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
-use crate::shared::place;
-use crate::usage::{BILLED_APART, replies_billed_apart, row};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
+use crate::shared::shared_folder;
+use crate::usage::{SPECIALLY_BILLED_MODELS, specially_billed_replies, usage_row};
 
-async fn ask(served: &Served, key: &str, model: &str) -> u16 {
+async fn ask(served: &ServeProcess, key: &str, model: &str) -> u16 {
     let body = json!({"model": model, "messages": [{"role": "user", "content": "Count."}]});
     let request = Request::post(served.address, "/v1/chat/completions");
     request.header("authorization", &format!("Bearer {key}")).json(&body).send().await.read().await.status
 }
 
-fn usage(place: &Place, by: &str) -> Value {
+fn usage(place: &TestFolder, by: &str) -> Value {
     place.run(&["usage", "--by", by, "--json"]).envelope()
 }
 
 /// Returns the metric of the rows that the database does not have yet.
-async fn unreported_rows(served: &Served) -> u64 {
+async fn unreported_rows(served: &ServeProcess) -> u64 {
     let metrics = Request::get(served.address, "/endmark/metrics").send().await.read().await.body;
     let metrics = String::from_utf8(metrics).unwrap();
     let line = metrics.lines().find_map(|line| line.strip_prefix("endmark_store_rows_unreported "));
@@ -40,17 +40,17 @@ async fn wait_until(condition: impl AsyncFn() -> bool) {
 fn every_machine_reports_the_costs_of_all_gateways() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let replies = replies_billed_apart().then(Answer::json(200, &chat_reply("One.", "stop", (1, 1))));
+        let replies = specially_billed_replies().then(Answer::json(200, &chat_reply("One.", "stop", (1, 1))));
         let upstream = Upstream::start(replies).await;
         let places = [(); 2].map(|()| {
             let more = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789\"\n[prices.mine]\ninput = 1\noutput = 0";
-            place(&postgres, &upstream, more)
+            shared_folder(&postgres, &upstream, more)
         });
         let keys =
             ["team-a", "team-b"].map(|name| places[0].run(&["keys", "add", name]).output.trim().to_owned());
-        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
-        // Each gateway has calls of each key.
-        for (nth, model) in BILLED_APART.iter().enumerate() {
+        let served = [0, 1].map(|index| ServeProcess::start(&places[index], &[]));
+        // Each gateway has calls of every key.
+        for (nth, model) in SPECIALLY_BILLED_MODELS.iter().enumerate() {
             assert_eq!(ask(&served[nth % 2], &keys[nth / 3], model).await, 200);
         }
         let begin = Instant::now();
@@ -65,14 +65,14 @@ fn every_machine_reports_the_costs_of_all_gateways() {
                 (&json!([]), &json!(false))
             );
             let data = &answer["data"];
-            // As on one machine: the standard price, half of it, and twice as much.
-            assert_eq!(row(data, "model", "gpt-5")["usd"], "0.005075000");
-            assert_eq!(row(data, "model", "gemini-2.5-flash")["usd"], "0.106050000");
-            let mine = row(data, "model", "mine");
+            // As on one machine: the standard price, half of it for flex, and double for priority.
+            assert_eq!(usage_row(data, "model", "gpt-5")["usd"], "0.005075000");
+            assert_eq!(usage_row(data, "model", "gemini-2.5-flash")["usd"], "0.106050000");
+            let mine = usage_row(data, "model", "mine");
             assert_eq!((&mine["usd"], &mine["unpriced_calls"]), (&Value::Null, &json!(1)));
             let by_key = usage(place, "key")["data"].clone();
-            assert_eq!(row(&by_key, "key", "key:team-a")["usd"], "0.005075000");
-            assert_eq!(row(&by_key, "key", "key:team-b")["usd_at_least"], "0.106050000");
+            assert_eq!(usage_row(&by_key, "key", "key:team-a")["usd"], "0.005075000");
+            assert_eq!(usage_row(&by_key, "key", "key:team-b")["usd_at_least"], "0.106050000");
             for by in ["key", "session", "day", "upstream", "purpose"] {
                 assert_eq!(usage(place, by)["data"]["total"], data["total"], "{by}");
             }
@@ -87,7 +87,8 @@ fn every_machine_reports_the_costs_of_all_gateways() {
                 .await;
             assert_eq!(of_console.json(), usage(&places[0], "model")["data"]);
         }
-        // Without the database, each gateway has its own calls, and a machine without a journal has none.
+        // Without the database, each gateway reports its own calls, and a machine without a journal reports
+        // none.
         postgres.stop();
         let alone = usage(&places[0], "model");
         assert_eq!(
@@ -99,7 +100,7 @@ fn every_machine_reports_the_costs_of_all_gateways() {
             .header("authorization", "Bearer a-long-admin-key-0123456789");
         let page = String::from_utf8(page.send().await.read().await.body).unwrap();
         assert!(page.contains("the calls of this gateway alone"), "{page}");
-        let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
+        let elsewhere = TestFolder::new().with_variable("ENDMARK_STORE", &postgres.url());
         let run = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db").run(&["usage"]);
         assert!(run.code != 0 && run.errors.contains("check that PostgreSQL runs there"), "{}", run.errors);
         // The gateway answers, keeps the row of the call, and counts it until the database has it.
@@ -108,7 +109,7 @@ fn every_machine_reports_the_costs_of_all_gateways() {
         wait_until(async || unreported_rows(&served[1]).await == 1).await;
         postgres.restart();
         wait_until(async || unreported_rows(&served[1]).await == 0).await;
-        let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
+        let elsewhere = TestFolder::new().with_variable("ENDMARK_STORE", &postgres.url());
         let elsewhere = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db");
         assert_eq!(usage(&elsewhere, "model")["data"]["total"]["calls"], 7);
     });

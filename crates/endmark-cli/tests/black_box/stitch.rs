@@ -1,12 +1,12 @@
-//! `stitch`: joined texts, rejected ones, and batches.
+//! `stitch`: joined texts, refused ones, and batches.
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
 #[test]
 fn only_the_whole_text_goes_to_standard_output() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("first", "{\"city\": \"Mün")
         .with_file("rest", "Sure, here is the rest:\n```json\nchen\"}\n```");
     let run = place.run(&["stitch", "first", "rest"]);
@@ -22,14 +22,14 @@ fn only_the_whole_text_goes_to_standard_output() {
 
 #[test]
 fn the_prompted_position_decides_an_ambiguous_seam() {
-    let place = Place::new().with_file("first", "[1, 2").with_file("rest", "3]");
+    let place = TestFolder::new().with_file("first", "[1, 2").with_file("rest", "3]");
     let run = |from| place.run(&["stitch", "--format", "json", "--from", from, "first", "rest"]);
     assert_eq!((run("cut").code, run("cut").output), (0, "[1, 23]".to_owned()));
     assert_eq!((run("token").code, run("token").output), (0, "[1, 3]".to_owned()));
     let unknown = run("unknown");
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("ambiguous") && unknown.errors.contains("--from"), "{}", unknown.errors);
-    // The candidates are shown, both as text and as JSON.
+    // The candidates are shown as text and as JSON.
     assert!(
         unknown.errors.contains("% [1, 23]\n") && unknown.errors.contains("% [1, 3]\n"),
         "{}",
@@ -46,7 +46,7 @@ fn the_prompted_position_decides_an_ambiguous_seam() {
 
 #[test]
 fn an_incomplete_text_is_refused_with_position_and_reason() {
-    let place = Place::new().with_file("first", "{\"a\": [1, ").with_file("rest", "2, ");
+    let place = TestFolder::new().with_file("first", "{\"a\": [1, ").with_file("rest", "2, ");
     let run = place.run(&["stitch", "--format", "json", "--from", "cut", "first", "rest"]);
     assert_eq!((run.code, run.output.as_str()), (1, ""));
     assert!(run.errors.contains("verified up to byte 13, inside `[`"), "{}", run.errors);
@@ -59,7 +59,7 @@ fn an_incomplete_text_is_refused_with_position_and_reason() {
 #[test]
 fn a_character_split_between_parts_is_joined() {
     let whole = "{\"a\": \"ñ\"}".as_bytes();
-    let place = Place::new().with_file("first", &whole[..8]).with_file("rest", &whole[8..]);
+    let place = TestFolder::new().with_file("first", &whole[..8]).with_file("rest", &whole[8..]);
     assert_eq!(
         place.run(&["stitch", "--from", "cut", "--format", "json", "first", "rest"]).output.as_bytes(),
         whole
@@ -68,7 +68,7 @@ fn a_character_split_between_parts_is_joined() {
 
 #[test]
 fn too_few_pieces_are_a_usage_error() {
-    let place = Place::new().with_file("first", "[");
+    let place = TestFolder::new().with_file("first", "[");
     assert_eq!(place.run(&["stitch"]).code, 2);
     assert_eq!(place.run(&["stitch", "first"]).code, 2);
     assert_eq!(place.run(&["stitch", "first", "missing"]).code, 2);
@@ -85,7 +85,7 @@ fn a_batch_continues_after_an_invalid_line() {
         "{\"id\":5,\"format\":\"json\",\"chunks\":[\"[1\",\"]\"],\"from\":\"nowhere\"}\n",
         "{\"id\":6,\"format\":\"json\",\"chunks\":[\"[1\",\"I cannot help with that.\"],\"from\":\"cut\"}\n",
     );
-    let run = Place::new().run_with_input(&["stitch", "--batch"], input);
+    let run = TestFolder::new().run_with_input(&["stitch", "--batch"], input);
     assert_eq!(run.code, 2);
     let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers.len(), 6);
@@ -103,13 +103,13 @@ fn a_batch_continues_after_an_invalid_line() {
     assert!(answers[4]["error"]["message"].as_str().unwrap().contains("nowhere"));
     assert_eq!(answers[5]["outcome"], "error");
     let refused = "{\"id\":2,\"format\":\"json\",\"chunks\":[\"[1, 2\",\"3]\"]}\n";
-    assert_eq!(Place::new().run_with_input(&["stitch", "--batch"], refused).code, 1);
+    assert_eq!(TestFolder::new().run_with_input(&["stitch", "--batch"], refused).code, 1);
 }
 
 #[test]
 fn more_than_a_hundred_parts_are_refused() {
     let line = |parts: usize| json!({"format": "json", "chunks": vec!["["; parts]}).to_string() + "\n";
-    let run = Place::new().run_with_input(&["stitch", "--batch"], line(100) + &line(101));
+    let run = TestFolder::new().run_with_input(&["stitch", "--batch"], line(100) + &line(101));
     let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((run.code, &answers[1]["error"]["code"]), (2, &json!("invalid_line")));
     assert_ne!(answers[0]["error"]["code"], "invalid_line");
@@ -117,7 +117,7 @@ fn more_than_a_hundred_parts_are_refused() {
 
 #[test]
 fn a_whole_text_is_not_joined_with_another_part() {
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("data", "IMPORTANT DATA")
         .with_file("fence", "\n```\n")
         .with_file("object", "{\"a\":1}")
@@ -148,7 +148,7 @@ fn a_whole_text_is_not_joined_with_another_part() {
     assert!(!run.errors.contains("nothing to join"), "a number may go on: {}", run.errors);
     let run = place.run(&["stitch", "--format", "text", "--from", "cut", "prose", "more"]);
     assert_eq!((run.code, run.output.as_str()), (0, "The harbour was quiet. The boats lay still."));
-    // Nothing can be joined to a text that the previous part completed.
+    // The previous part completed the text, so nothing can be joined to it.
     let place = place.with_file("first", "{\"a\":").with_file("rest", "1}");
     let run = place.run(&["stitch", "--json", "first", "rest", "data"]);
     assert_eq!(run.envelope()["error"]["code"], "nothing_to_join");
@@ -162,7 +162,7 @@ fn the_texts_of_saved_replies_are_joined() {
     };
     let messages = json!({"type": "message", "role": "assistant", "model": "m", "stop_reason": "max_tokens",
         "content": [{"type": "text", "text": "{\"city\": \"San Fr"}], "usage": {"input_tokens": 1, "output_tokens": 4}});
-    let place = Place::new()
+    let place = TestFolder::new()
         .with_file("chat", chat("{\"city\": \"San Fr", "length").to_string())
         .with_file("messages", messages.to_string())
         .with_file("rest", "ancisco\"}")
@@ -185,7 +185,8 @@ fn the_texts_of_saved_replies_are_joined() {
 
 #[test]
 fn half_a_character_without_its_rest_is_reported() {
-    let place = Place::new().with_file("first", &"The ñ".as_bytes()[..5]).with_file("rest", "umber one.");
+    let place =
+        TestFolder::new().with_file("first", &"The ñ".as_bytes()[..5]).with_file("rest", "umber one.");
     let run = place.run(&["stitch", "--format", "text", "--from", "cut", "first", "rest"]);
     assert_eq!((run.code, run.output.as_str()), (0, "The umber one."), "{}", run.errors);
     assert!(run.errors.contains("1 bytes are omitted"), "{}", run.errors);

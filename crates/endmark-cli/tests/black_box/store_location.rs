@@ -1,15 +1,15 @@
-//! The default location of the store, and how to name another one.
+//! The default location of the store, and how to select another one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::run::Place;
+use crate::run::TestFolder;
 
-/// Enough to be shortened, and so stored.
+/// Enough lines to be shortened and therefore stored.
 const OUTPUT_LINES: usize = 5_000;
 
-/// Stores an output, and returns its handle.
-fn keep(place: &Place, more: &[&str]) -> String {
+/// Caps an output, and returns the handle of the stored original.
+fn store_output(place: &TestFolder, more: &[&str]) -> String {
     let output = "one more line of an output\n".repeat(OUTPUT_LINES);
     let run = place.run_with_input(&[&["cap", "--max-chars", "2000", "--json"], more].concat(), output);
     assert_eq!(run.code, 0, "{}", run.errors);
@@ -18,8 +18,8 @@ fn keep(place: &Place, more: &[&str]) -> String {
 
 #[test]
 fn the_store_is_in_the_users_state_folder_by_default() {
-    let place = Place::new();
-    keep(&place, &[]);
+    let place = TestFolder::new();
+    store_output(&place, &[]);
     let folder = place.store().parent().unwrap().to_owned();
     assert_eq!(folder, place.path().join(".local/state/endmark"));
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
@@ -27,11 +27,11 @@ fn the_store_is_in_the_users_state_folder_by_default() {
     assert!(!place.path().join("endmark.db").exists(), "nothing is left in the current folder");
 
     let state = place.path().join("state");
-    let place = Place::new().with_variable("XDG_STATE_HOME", state.to_str().unwrap());
-    let handle = keep(&place, &[]);
+    let place = TestFolder::new().with_variable("XDG_STATE_HOME", state.to_str().unwrap());
+    let handle = store_output(&place, &[]);
     assert!(state.join("endmark/endmark.db").is_file());
     assert!(!place.store().exists());
-    // It is the same store from another folder.
+    // Another working folder uses the same store.
     let elsewhere = tempfile::tempdir().unwrap();
     let read = place.command(&["read", &handle]).current_dir(elsewhere.path()).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
@@ -39,9 +39,9 @@ fn the_store_is_in_the_users_state_folder_by_default() {
 
 #[test]
 fn every_command_that_reads_the_store_accepts_another_path() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let other = ["--store", "sqlite:other.db"];
-    let handle = keep(&place, &other);
+    let handle = store_output(&place, &other);
     assert!(place.path().join("other.db").is_file() && !place.store().exists());
     for command in [&["read", &handle][..], &["log"], &["report"], &["usage"]] {
         let run = place.run(&[command, &other].concat());
@@ -54,7 +54,7 @@ fn every_command_that_reads_the_store_accepts_another_path() {
 
 #[test]
 fn a_store_error_names_the_absolute_path_and_the_option() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for command in ["log", "report", "usage"] {
         let run = place.run(&[command, "--store", "sqlite:missing/none.db", "--json"]);
         assert_eq!(run.code, 4);
@@ -63,7 +63,7 @@ fn a_store_error_names_the_absolute_path_and_the_option() {
         assert!(message.contains(&format!("`{}`", path.display())), "{message}");
         assert!(message.contains("--store"), "{message}");
     }
-    // Only Endmark's own folder is created: any other may be an unmounted volume.
+    // Only Endmark's own folder is created, because any other missing folder may be an unmounted volume.
     let run = place.run(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:missing/none.db"]);
     assert_eq!(run.code, 4);
     assert!(!place.path().join("missing").exists());

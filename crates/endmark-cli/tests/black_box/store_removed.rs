@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use endmark_store::{LogFilter, Reader, StoreLocation};
 
-use super::degraded::Running;
-use crate::run::Place;
+use super::degraded::RunningGateway;
+use crate::run::TestFolder;
 use crate::serve::in_runtime;
 
-/// Waits until this many calls are in the store.
+/// Waits until the store contains `calls` calls.
 ///
-/// An empty queue would prove nothing: a call is settled after its client's last byte, so its row may not be queued
-/// yet.
-async fn wait_until_written(running: &Running, store: &Path, calls: usize) {
+/// An empty queue proves nothing, because a call is settled after its client's last byte, and its row may not
+/// be queued yet.
+async fn wait_until_written(running: &RunningGateway, store: &Path, calls: usize) {
     for _ in 0..400 {
         let reader = Reader::open(&StoreLocation::sqlite(store));
         if reader.is_ok_and(|reader| reader.recent_calls(100).is_ok_and(|rows| rows.len() >= calls)) {
@@ -22,11 +22,11 @@ async fn wait_until_written(running: &Running, store: &Path, calls: usize) {
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("it is never written: {}", running.ready().await);
+    panic!("it is never written: {}", running.readiness().await);
 }
 
 /// Removes the database and its side files.
-fn remove(folder: &Path) {
+fn remove_database(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.file_name().unwrap().to_str().unwrap().starts_with("endmark.db") {
@@ -38,12 +38,12 @@ fn remove(folder: &Path) {
 #[test]
 fn a_removed_store_is_detected_and_recreated() {
     in_runtime(async {
-        let running = Running::start_in(Place::new(), &[]).await;
+        let running = RunningGateway::start_in(TestFolder::new(), &[]).await;
         running.ask(false).await;
         running.ask(true).await;
         wait_until_written(&running, &running.place.store(), 3).await;
-        remove(running.place.store().parent().unwrap());
-        // No client sends a request that would be recorded.
+        remove_database(running.place.store().parent().unwrap());
+        // Meanwhile no client sends a request that would be recorded.
         for _ in 0..400 {
             if running.metric("endmark_store_renewals_total").await == 1 {
                 break;
@@ -52,14 +52,14 @@ fn a_removed_store_is_detected_and_recreated() {
         }
         assert_eq!(running.metric("endmark_store_renewals_total").await, 1);
         assert_eq!(running.metric("endmark_store_degraded").await, 1);
-        let ready = running.ready().await;
+        let ready = running.readiness().await;
         assert_eq!((&ready["status"], &ready["renewals"]), (&"degraded".into(), &1.into()), "{ready}");
         assert!(ready["store"].as_str().unwrap().contains("removed or replaced"), "{ready}");
         for _ in 0..3 {
             running.ask(false).await;
         }
         running.ask(true).await;
-        let (code, said) = running.served.end("-TERM");
+        let (code, said) = running.served.stop("-TERM");
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("removed or replaced"), "{said}");
         let reader = Reader::open(&StoreLocation::sqlite(running.place.store())).unwrap();
@@ -72,21 +72,21 @@ fn a_removed_store_is_detected_and_recreated() {
 #[test]
 fn a_store_that_cannot_be_recreated_is_reported_as_degraded() {
     in_runtime(async {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folder = place.path().join("store");
         fs::create_dir(&folder).unwrap();
-        let running = Running::start_in(place, &["--store", "sqlite:store/endmark.db"]).await;
+        let running = RunningGateway::start_in(place, &["--store", "sqlite:store/endmark.db"]).await;
         running.ask(false).await;
         wait_until_written(&running, &folder.join("endmark.db"), 1).await;
         fs::remove_dir_all(&folder).unwrap();
         for _ in 0..2 {
             running.ask(false).await;
         }
-        let ready = running.ready().await;
+        let ready = running.readiness().await;
         assert_eq!(ready["status"], "degraded");
         assert!(ready["store"].as_str().unwrap().contains("removed or replaced"), "{ready}");
         assert_eq!(running.metric("endmark_store_degraded").await, 1);
-        let (code, said) = running.served.end("-TERM");
+        let (code, said) = running.served.stop("-TERM");
         assert_eq!(code, Some(4), "{said}");
         assert!(said.contains("the rows of 2 upstream calls"), "{said}");
     });

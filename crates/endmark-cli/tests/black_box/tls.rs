@@ -1,4 +1,4 @@
-//! TLS on the listener: it is served, rejected with wrong files, and reloaded on SIGHUP.
+//! TLS on the listener: invalid files are refused, and SIGHUP loads new ones.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,24 +10,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::run::Place;
-use crate::serve::{Served, in_runtime};
+use crate::run::TestFolder;
+use crate::serve::{ServeProcess, in_runtime};
 
-const FILE: &str = "[tls]\ncertificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
+const TLS_CONFIGURATION: &str = "[tls]\ncertificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
 
-/// Returns a certificate and its key, made for these tests.
-fn pair(name: &str) -> (Vec<u8>, Vec<u8>) {
+/// Returns a test certificate and its key.
+fn read_certificate_and_key(name: &str) -> (Vec<u8>, Vec<u8>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
     let read = |file: String| std::fs::read(folder.join(file)).unwrap();
     (read(format!("{name}.pem")), read(format!("{name}.key.pem")))
 }
 
-fn put(place: &Place, certificate: &[u8], key: &[u8]) {
+fn write_certificate_and_key(place: &TestFolder, certificate: &[u8], key: &[u8]) {
     std::fs::write(place.path().join("certificate.pem"), certificate).unwrap();
     std::fs::write(place.path().join("key.pem"), key).unwrap();
 }
 
-/// Asks whether the gateway is alive, trusting only this certificate.
+/// Requests the health of the gateway, and trusts only this certificate.
 async fn ask(address: SocketAddr, trusted: &[u8]) -> std::io::Result<String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted).unwrap()).unwrap();
@@ -52,41 +52,42 @@ async fn ask(address: SocketAddr, trusted: &[u8]) -> std::io::Result<String> {
 #[test]
 fn tls_uses_new_certificate_files_after_a_signal() {
     in_runtime(async {
-        let ((first, first_key), (second, second_key)) = (pair("first"), pair("second"));
-        let place = Place::new().with_file("endmark.toml", FILE);
-        put(&place, &first, &first_key);
-        let mut served = Served::start(&place, &[]);
+        let ((first, first_key), (second, second_key)) =
+            (read_certificate_and_key("first"), read_certificate_and_key("second"));
+        let place = TestFolder::new().with_file("endmark.toml", TLS_CONFIGURATION);
+        write_certificate_and_key(&place, &first, &first_key);
+        let mut served = ServeProcess::start(&place, &[]);
         assert!(ask(served.address, &first).await.unwrap().starts_with("HTTP/1.1 200"));
         assert!(ask(served.address, &second).await.is_err());
-        put(&place, &second, &first_key);
+        write_certificate_and_key(&place, &second, &first_key);
         served.signal("-HUP");
         assert!(served.wait_for_line("the old one stays").contains("they do not belong together"));
         assert!(ask(served.address, &first).await.is_ok());
-        put(&place, &second, &second_key);
+        write_certificate_and_key(&place, &second, &second_key);
         served.signal("-HUP");
         served.wait_for_line("was reloaded");
         assert!(ask(served.address, &second).await.unwrap().starts_with("HTTP/1.1 200"));
-        assert_eq!(served.end("-TERM").0, Some(0));
+        assert_eq!(served.stop("-TERM").0, Some(0));
     });
 }
 
 #[test]
 fn unusable_tls_files_are_named_with_the_reason() {
-    let (certificate, key) = pair("first");
-    let (_, other_key) = pair("second");
-    let place = Place::new().with_file("endmark.toml", FILE);
-    let run = |place: &Place| {
+    let (certificate, key) = read_certificate_and_key("first");
+    let (_, other_key) = read_certificate_and_key("second");
+    let place = TestFolder::new().with_file("endmark.toml", TLS_CONFIGURATION);
+    let run = |place: &TestFolder| {
         let run = place.run(&["serve", "--listen", "127.0.0.1:0"]);
         assert_eq!(run.code, 2, "{}", run.errors);
         run.errors
     };
     assert!(run(&place).contains("the certificate `certificate.pem` cannot be read"));
-    put(&place, &key, &key);
+    write_certificate_and_key(&place, &key, &key);
     assert!(run(&place).contains("`certificate.pem` has no CERTIFICATE section"));
-    put(&place, &certificate, &certificate);
+    write_certificate_and_key(&place, &certificate, &certificate);
     assert!(run(&place).contains("the key `key.pem` cannot be read: it has no PRIVATE KEY section"));
-    put(&place, &certificate, &other_key);
+    write_certificate_and_key(&place, &certificate, &other_key);
     assert!(run(&place).contains("they do not belong together"));
-    let half = Place::new().with_file("endmark.toml", "[tls]\nkey = \"key.pem\"\n");
+    let half = TestFolder::new().with_file("endmark.toml", "[tls]\nkey = \"key.pem\"\n");
     assert!(run(&half).contains("`tls.key` must be set together with `tls.certificate`"));
 }

@@ -1,14 +1,14 @@
-//! One case: the question and the expected answer.
+//! A case: a question and its expected answer.
 
 use serde_json::{Value, json};
 
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) question: Question,
-    pub(crate) expected: Expected,
+    pub(crate) question: CaseQuestion,
+    pub(crate) expected: ExpectedAnswer,
 }
 
-pub(crate) enum Question {
+pub(crate) enum CaseQuestion {
     Detect {
         format: String,
         marker: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) enum Question {
         limits: Vec<(&'static str, Value)>,
         text: String,
     },
-    /// Any other command as it is typed, with the named files and their texts.
+    /// Any other command as typed, with the contents of the named files.
     Command {
         command: String,
         arguments: Vec<String>,
@@ -34,18 +34,18 @@ pub(crate) enum Question {
     },
 }
 
-/// The outcome, and for a refusal optionally its code.
+/// The expected outcome, and for a refusal optionally its code.
 ///
-/// The text is the joined one (not compared if empty), or for `detect` lines of `name: value`.
-pub(crate) struct Expected {
+/// The text is the joined text (not compared if empty), or for `detect` lines of `name: value`.
+pub(crate) struct ExpectedAnswer {
     pub(crate) outcome: String,
     pub(crate) code: Option<String>,
     pub(crate) text: String,
 }
 
-impl Question {
-    /// The command whose batch answers many questions at once.
-    pub(crate) fn batch(&self) -> Option<&'static str> {
+impl CaseQuestion {
+    /// Returns the command whose batch mode answers this question, or `None`.
+    pub(crate) fn batch_command(&self) -> Option<&'static str> {
         match self {
             Self::Detect { .. } => Some("detect"),
             Self::Stitch { .. } => Some("stitch"),
@@ -75,17 +75,18 @@ impl Question {
 }
 
 impl Case {
-    /// Whether an answer is the expected one.
+    /// Checks that an answer is the expected one. Otherwise describes the difference.
     pub(crate) fn check(&self, answer: &Value) -> Result<(), String> {
         match &self.question {
-            Question::Detect { .. } => self.check_detection(answer),
-            Question::Stitch { .. } => self.check_join(answer),
-            Question::Cap { .. } => self.check_capped(answer),
-            Question::Command { .. } => self.check_data(answer),
+            CaseQuestion::Detect { .. } => self.check_detection(answer),
+            CaseQuestion::Stitch { .. } => self.check_join(answer),
+            CaseQuestion::Cap { .. } => self.check_capped(answer),
+            CaseQuestion::Command { .. } => self.check_data(answer),
         }
     }
 
-    /// Each line has a JSON Pointer into the envelope's data, or a field of its error, and the expected value.
+    /// Checks values of the envelope. Each expected line has a JSON Pointer into the data or a field of the
+    /// error, and a value.
     fn check_data(&self, answer: &Value) -> Result<(), String> {
         let expected_exit = self.expected.code.as_deref().unwrap_or("0");
         let exit = answer["error"]["exit_code"].as_u64().unwrap_or(0).to_string();
@@ -94,7 +95,7 @@ impl Case {
         }
         for line in self.expected.text.lines().filter(|line| !line.is_empty()) {
             let (pointer, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` says nothing"))?;
-            // A word is a field of the error; a pointer leads into the data.
+            // A pointer refers to the data, and a plain name to a field of the error.
             let place = if pointer.starts_with('/') { "data" } else { "error" };
             let pointer = if pointer.starts_with('/') { pointer.to_owned() } else { format!("/{pointer}") };
             let found = match answer[place].pointer(&pointer) {
@@ -127,7 +128,7 @@ impl Case {
 
     fn check_join(&self, answer: &Value) -> Result<(), String> {
         let expected = &self.expected;
-        // Any refusal counts as one: its exact outcome is compared only if the page states it.
+        // Any refusal is accepted, unless the page states its exact outcome.
         let outcome = answer["outcome"].as_str().unwrap_or_default();
         let as_expected = match expected.outcome.as_str() {
             "refused" => outcome != "whole",

@@ -1,4 +1,4 @@
-//! Runs the literate cases in `cases/*/*.md` with the built command, as any user could.
+//! Runs the cases in `cases/*/*.md` with the built command.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -10,10 +10,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use case::{Case, Question};
+use case::{Case, CaseQuestion};
 use serde_json::Value;
 
-fn folder() -> PathBuf {
+fn cases_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases")
 }
 
@@ -22,16 +22,17 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Returns all cases with their page, as `detect/json`.
-fn cases() -> Vec<(String, Case)> {
-    let families = entries(&folder()).into_iter().filter(|path| path.is_dir());
+/// Returns all cases, each with the name of its page, such as `detect/json`.
+fn read_cases() -> Vec<(String, Case)> {
+    let families = entries(&cases_folder()).into_iter().filter(|path| path.is_dir());
     let mut pages: Vec<PathBuf> = families.flat_map(|family| entries(&family)).collect();
     pages.sort();
     pages
         .iter()
         .flat_map(|path| {
-            let page = path.strip_prefix(folder()).unwrap().with_extension("").to_string_lossy().into_owned();
-            let read = page::cases(&std::fs::read_to_string(path).unwrap())
+            let page =
+                path.strip_prefix(cases_folder()).unwrap().with_extension("").to_string_lossy().into_owned();
+            let read = page::parse_cases(&std::fs::read_to_string(path).unwrap())
                 .unwrap_or_else(|problem| panic!("cases/{page}.md: {problem}"));
             read.into_iter().map(move |case| (page.clone(), case))
         })
@@ -39,7 +40,7 @@ fn cases() -> Vec<(String, Case)> {
 }
 
 /// Returns the command's answers to these requests, in order.
-fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
+fn run_batch(command: &str, requests: &[Value]) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_endmark"))
         .args([command, "--batch"])
         .args((command == "cap").then_some("--no-store"))
@@ -58,7 +59,7 @@ fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
 }
 
 /// Returns a command's answer in a folder with these files.
-fn answer_in_folder(command: &str, arguments: &[String], files: &[(String, String)]) -> Value {
+fn run_in_folder(command: &str, arguments: &[String], files: &[(String, String)]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -77,13 +78,13 @@ fn answer_in_folder(command: &str, arguments: &[String], files: &[(String, Strin
 
 #[test]
 fn every_case_matches_its_page() {
-    let cases = cases();
+    let cases = read_cases();
     let mut wrong = Vec::new();
     for command in ["detect", "stitch", "cap"] {
         let selected: Vec<&(String, Case)> =
-            cases.iter().filter(|(_, case)| case.question.batch() == Some(command)).collect();
+            cases.iter().filter(|(_, case)| case.question.batch_command() == Some(command)).collect();
         let requests: Vec<Value> = selected.iter().map(|(_, case)| case.question.request()).collect();
-        let answers = answers(command, &requests);
+        let answers = run_batch(command, &requests);
         assert_eq!(answers.len(), selected.len());
         for ((page, case), answer) in selected.into_iter().zip(&answers) {
             if let Err(problem) = case.check(answer) {
@@ -92,8 +93,8 @@ fn every_case_matches_its_page() {
         }
     }
     for (page, case) in &cases {
-        if let Question::Command { command, arguments, files } = &case.question {
-            let answer = answer_in_folder(command, arguments, files);
+        if let CaseQuestion::Command { command, arguments, files } = &case.question {
+            let answer = run_in_folder(command, arguments, files);
             if let Err(problem) = case.check(&answer) {
                 wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
             }
@@ -105,7 +106,7 @@ fn every_case_matches_its_page() {
 #[test]
 fn every_page_has_several_cases_with_unique_names() {
     let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (page, case) in cases() {
+    for (page, case) in read_cases() {
         names.entry(page).or_default().push(case.name);
     }
     assert!(names.len() >= 20, "{:?}", names.keys());
@@ -121,9 +122,9 @@ fn every_page_has_several_cases_with_unique_names() {
 #[test]
 fn a_case_with_different_output_fails() {
     let page = "## A\n\nstitch json, from cut\n\n``` first\n[1, 2\n```\n\n``` continuation\n3]\n```\n\n``` whole\n[1, 3]\n```\n";
-    let case = page::cases(page).unwrap().remove(0);
-    assert!(matches!(case.question, Question::Stitch { .. }));
-    let answer = answers("stitch", &[case.question.request()]).remove(0);
+    let case = page::parse_cases(page).unwrap().remove(0);
+    assert!(matches!(case.question, CaseQuestion::Stitch { .. }));
+    let answer = run_batch("stitch", &[case.question.request()]).remove(0);
     assert_eq!(answer["text"], "[1, 23]");
     assert!(case.check(&answer).is_err());
 }

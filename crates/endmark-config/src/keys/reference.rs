@@ -6,16 +6,16 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::KEYS;
-use crate::Effective;
+use crate::EffectiveConfig;
 use crate::prices::Price;
 use crate::provenance::Provenance;
 use crate::settings::{Schema, Settings, Upstream};
 use crate::show::{KeyListing, all_values};
 
-/// If set, the page is written instead of compared.
+/// The variable with which the test writes the page instead of comparing it.
 const UPDATE: &str = "ENDMARK_UPDATE_REFERENCE";
 
-/// The page's text before the tables.
+/// The text of the page before the tables.
 const INTRODUCTION: &str = "# Configuration
 
 Every key, with its default. `endmark.toml` comes from `--config`, `ENDMARK_CONFIG`, the current folder or `~/.config/endmark/`.
@@ -30,8 +30,8 @@ A key of a section is written below the section's name:
 [Reference in short](reference.md) has the keys that most users need. This page is generated from the list of keys in the source.
 ";
 
-/// Returns a default as the configuration file would contain it.
-fn default(value: &Value) -> String {
+/// Formats a default as the configuration file would contain it, or as `none`.
+fn format_default(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
@@ -40,8 +40,8 @@ fn default(value: &Value) -> String {
     }
 }
 
-/// Splits a key into its section and its name. The name of a model or an upstream between them is dropped.
-fn section(key: &str) -> (String, &str) {
+/// Splits a full key name into its section and the key.
+fn split_key(key: &str) -> (String, &str) {
     match key.rsplit_once('.') {
         None => (String::new(), key),
         Some(("schemas", name)) => ("schemas".to_owned(), name),
@@ -49,8 +49,8 @@ fn section(key: &str) -> (String, &str) {
     }
 }
 
-/// Returns all keys with their defaults, including one example each of an upstream, a price and a schema.
-fn defaults() -> Vec<KeyListing> {
+/// Returns all keys with their defaults, including those of an example upstream, price and schema.
+fn default_listings() -> Vec<KeyListing> {
     let settings = Settings {
         upstreams: vec![Upstream::new("NAME")],
         prices: vec![Price { pattern: "NAME".to_owned(), ..Price::default() }],
@@ -58,14 +58,14 @@ fn defaults() -> Vec<KeyListing> {
         ..Settings::default()
     };
     let provenance = Provenance::default();
-    all_values(&Effective { settings, provenance, file: None, warnings: Vec::new() })
+    all_values(&EffectiveConfig { settings, provenance, file: None, warnings: Vec::new() })
 }
 
-fn page() -> String {
+fn render_page() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut last = None;
-    for KeyListing { key, value, summary, .. } in defaults() {
-        let (section, name) = section(&key);
+    for KeyListing { key, value, summary, .. } in default_listings() {
+        let (section, name) = split_key(&key);
         let known = KEYS.iter().find(|known| known.name() == key);
         if last.as_ref() != Some(&section) {
             let title =
@@ -79,7 +79,7 @@ fn page() -> String {
         }
         // An unescaped bar would end the table cell.
         let summary = summary.replace('|', "\\|");
-        let default = default(&value);
+        let default = format_default(&value);
         let _ = match known {
             Some(known) => writeln!(
                 page,
@@ -96,7 +96,7 @@ fn page() -> String {
 #[test]
 fn the_documented_reference_matches_the_keys() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let expected = page();
+    let expected = render_page();
     if std::env::var_os(UPDATE).is_some() {
         std::fs::write(&file, &expected).unwrap();
     }

@@ -3,7 +3,7 @@
 use endmark_store::Store;
 use http::Response;
 
-use crate::answer::{ConsoleBody, Failure, json_response};
+use crate::answer::{ConsoleBody, ConsoleError, json_response};
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -14,8 +14,8 @@ pub(super) async fn usage(
     console: &Console,
     store: &Store,
     query: Option<&str>,
-) -> Result<Response<ConsoleBody>, Failure> {
-    let query = Query::parse(query, &reading::USAGE)?;
+) -> Result<Response<ConsoleBody>, ConsoleError> {
+    let query = Query::parse(query, &reading::USAGE_PARAMETERS)?;
     let (report, _) = reading::load_usage(console, store, &query).await?;
     json_response(&report)
 }
@@ -25,7 +25,7 @@ pub(super) async fn report(
     console: &Console,
     store: &Store,
     query: Option<&str>,
-) -> Result<Response<ConsoleBody>, Failure> {
+) -> Result<Response<ConsoleBody>, ConsoleError> {
     let query = Query::parse(query, &["since"])?;
     let since = query.owned_text("since").unwrap_or_else(|| "7d".to_owned());
     let read = reading::load_report(console, store, &since).await?;

@@ -1,4 +1,4 @@
-//! The style sheet, the script and the logo, which are part of the binary.
+//! The style sheet, the script and the logo, which are embedded in the binary.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 
-use crate::answer::{ConsoleBody, Failure, document_response};
+use crate::answer::{ConsoleBody, ConsoleError, document_response};
 
 /// A static file that the pages use.
 struct Asset {
@@ -36,10 +36,10 @@ static ASSETS: [Asset; 3] = [
     asset!("mark.svg", "image/svg+xml"),
 ];
 
-/// Returns one of the files.
-pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<ConsoleBody>, Failure> {
+/// Answers a request for one of the static files.
+pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<ConsoleBody>, ConsoleError> {
     let asset = ASSETS.iter().find(|asset| asset.name == name);
-    let asset = asset.ok_or_else(|| Failure::NotFound(format!("the file {name} does not exist")))?;
+    let asset = asset.ok_or_else(|| ConsoleError::NotFound(format!("the file {name} does not exist")))?;
     let takes_gzip = headers
         .get(ACCEPT_ENCODING)
         .and_then(|accepted| accepted.to_str().ok())

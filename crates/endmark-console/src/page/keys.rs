@@ -1,5 +1,5 @@
-//! Lists the gateway's own keys, with a form to revoke one. Secrets cannot be shown, because only their hashes are
-//! stored. (CX-7)
+//! Lists the gateway's own keys, with a form to revoke a key (CX-7). Secrets cannot be shown, because only
+//! their hashes are stored.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,17 +8,21 @@ use endmark_store::{Key, KeyBudget, KeyError, KeyState, Reader, Store, utc};
 use http::Response;
 use maud::{Markup, html};
 
-use super::layout::{Frame, chip, lead, scroll};
-use super::{login, words};
-use crate::answer::{ConsoleBody, Failure};
-use crate::console::{Console, Visit};
+use super::layout::{PageFrame, chip, lead, scroll};
+use super::{display, login};
+use crate::answer::{ConsoleBody, ConsoleError};
+use crate::console::{Console, ConsoleRequest};
 use crate::query::Query;
 
 /// The address of the page.
 const PAGE_PATH: &str = "/endmark/keys";
 
 /// Lists the keys by name.
-pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
+pub(super) async fn page(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+) -> Result<Markup, ConsoleError> {
     Query::parse(query, &[])?;
     let keys = store.read(Reader::keys).await?;
     let content = html! {
@@ -28,7 +32,8 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
             @else { (scroll("List of keys", &table(console, &keys))) }
         }
     };
-    Ok(Frame { place: PAGE_PATH, title: "Keys", ..Frame::default() }.page(console, &content))
+    Ok(PageFrame { current_address: PAGE_PATH, title: "Keys", ..PageFrame::default() }
+        .page(console, &content))
 }
 
 fn table(console: &Console, keys: &[Key]) -> Markup {
@@ -40,7 +45,7 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
                 th scope="col" { "Ends" } th scope="col" { "Revoke" }
             } }
             tbody { @for key in keys { tr {
-                td { (words::name(&key.name)) }
+                td { (display::name(&key.name)) }
                 td { @match key.state(now) {
                     KeyState::Valid => (chip("valid")),
                     KeyState::Expired => (chip("ended")),
@@ -48,11 +53,11 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
                 } }
                 td { @if key.models.is_empty() { "all" } @else { bdi { (key.models.join(", ")) } } }
                 td {
-                    @match key.budget { Some(budget) => (allowance(budget)), None => span.muted { "none" } }
-                    (rates(key.rates))
+                    @match key.budget { Some(budget) => (format_budget(budget)), None => span.muted { "none" } }
+                    (format_rates(key.rates))
                 }
                 td { @match key.ends_at {
-                    Some(ends_at) => (words::time(now, &utc(ends_at.saturating_mul(1_000)))),
+                    Some(ends_at) => (display::time_ago(now, &utc(ends_at.saturating_mul(1_000)))),
                     None => "never",
                 } }
                 td { @if key.state(now) == KeyState::Valid {
@@ -67,30 +72,33 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
     }
 }
 
-fn allowance(budget: KeyBudget) -> Markup {
+fn format_budget(budget: KeyBudget) -> Markup {
     let limit = match budget.unit {
-        Unit::NanoUsd => words::money(budget.limit),
-        unit => format!("{} {}", words::count(budget.limit), unit.name()),
+        Unit::NanoUsd => display::money(budget.limit),
+        unit => format!("{} {}", display::count(budget.limit), unit.name()),
     };
     html! { (limit) @if budget.period == Period::Ever { " in all" } @else { " per " (budget.period.name()) } }
 }
 
-fn rates(rates: RateLimits) -> Markup {
+fn format_rates(rates: RateLimits) -> Markup {
     let limits = [
         (rates.requests_per_minute, " requests per minute"),
         (rates.tokens_per_minute, " tokens per minute"),
         (rates.parallel, " requests at once"),
     ];
-    html! { @for (limit, unit) in limits { @if let Some(limit) = limit { br; (words::count(limit)) (unit) } } }
+    html! { @for (limit, unit) in limits { @if let Some(limit) = limit { br; (display::count(limit)) (unit) } } }
 }
 
 /// Revokes a key, like `endmark keys revoke`.
-pub(super) async fn revoke(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+pub(super) async fn revoke(
+    console: &Console,
+    visit: &ConsoleRequest,
+) -> Result<Response<ConsoleBody>, ConsoleError> {
     let form = login::parse_form(&visit.body, &["token", "name"])?;
     console.access.check_form(form.text("token"))?;
     match visit.store.revoke_key(form.text("name").unwrap_or_default()).await {
         Ok(()) => Ok(login::redirect(PAGE_PATH)),
         Err(KeyError::Store(error)) => Err(error.into()),
-        Err(error) => Err(Failure::NotFound(error.to_string())),
+        Err(error) => Err(ConsoleError::NotFound(error.to_string())),
     }
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::words;
-use crate::answer::Failure;
+use super::display;
+use crate::answer::ConsoleError;
 use crate::console::Console;
 
-/// The pages in the navigation, with their addresses.
+/// The entries of the navigation, each with its address and its name.
 const PAGES: [(&str, &str); 8] = [
     ("/endmark/", "Overview"),
     ("/endmark/requests", "Requests"),
@@ -22,20 +22,20 @@ const PAGES: [(&str, &str); 8] = [
 
 /// The parts of a page around its content.
 #[derive(Default)]
-pub(super) struct Frame<'a> {
+pub(super) struct PageFrame<'a> {
     /// The address of the navigation entry that is marked as current.
-    pub place: &'a str,
+    pub current_address: &'a str,
     /// The title in the browser's tab.
     pub title: &'a str,
     /// The JSON route with the same data.
     pub json: Option<String>,
     /// The interval in seconds at which the page is refreshed, if any.
-    pub seconds: Option<u32>,
+    pub refresh_seconds: Option<u32>,
     /// The route whose events trigger a refresh.
-    pub events: Option<String>,
+    pub refresh_events: Option<String>,
 }
 
-impl Frame<'_> {
+impl PageFrame<'_> {
     /// Returns the complete page.
     pub(super) fn page(&self, console: &Console, content: &Markup) -> Markup {
         html! {
@@ -51,14 +51,14 @@ impl Frame<'_> {
                 }
                 body {
                     a.skip href="#content" { "Skip to the content" }
-                    (self.top(console))
-                    main id="content" data-seconds=[self.seconds] data-events=[self.events.as_deref()] { (content) }
+                    (self.navigation(console))
+                    main id="content" data-seconds=[self.refresh_seconds] data-events=[self.refresh_events.as_deref()] { (content) }
                     footer.foot {
                         span { "Endmark " (env!("CARGO_PKG_VERSION")) }
                         span { "Prices as of " (console.models.as_of()) }
                         @match console.keep_days {
                             0 => span { "Records are kept forever" },
-                            days => span { "Records are kept for " (words::count_with_noun(days, "day", "days")) },
+                            days => span { "Records are kept for " (display::count_with_noun(days, "day", "days")) },
                         }
                         @if let Some(json) = &self.json { a href=(json) { "This page as JSON" } }
                     }
@@ -67,17 +67,17 @@ impl Frame<'_> {
         }
     }
 
-    fn top(&self, console: &Console) -> Markup {
+    fn navigation(&self, console: &Console) -> Markup {
         html! {
             header.top {
                 a.wordmark href="/endmark/" aria-label="Endmark, overview" { "Endmark" i {} }
                 nav.pages aria-label="Pages" { ul {
                     @for (address, name) in PAGES {
-                        li { a href=(address) aria-current=[(address == self.place).then_some("page")] { (name) } }
+                        li { a href=(address) aria-current=[(address == self.current_address).then_some("page")] { (name) } }
                     }
                 } }
-                @if self.seconds.is_some() || self.events.is_some() { p.live { "Live" } }
-                @if console.access.has_key() && !self.place.is_empty() {
+                @if self.refresh_seconds.is_some() || self.refresh_events.is_some() { p.live { "Live" } }
+                @if console.access.has_key() && !self.current_address.is_empty() {
                     form method="post" action="/endmark/logout" {
                         input type="hidden" name="token" value=(console.access.form_token());
                         button { "Log out" }
@@ -88,8 +88,8 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the page for an error.
-pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
+/// Returns the error page for a failed request.
+pub(super) fn error_page(console: &Console, failure: &ConsoleError) -> Markup {
     let content = html! {
         h1 { "This page cannot be shown" }
         section.card {
@@ -97,20 +97,20 @@ pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
             p { a href="/endmark/" { "To the overview" } }
         }
     };
-    Frame { title: "This page cannot be shown", ..Frame::default() }.page(console, &content)
+    PageFrame { title: "This page cannot be shown", ..PageFrame::default() }.page(console, &content)
 }
 
-/// A title with content below it.
+/// Returns a page title with content below it.
 pub(super) fn lead(title: &Markup, below: &Markup) -> Markup {
     html! { div.lead { div { h1 { (title) } (below) } } }
 }
 
-/// States that a page shows only this gateway, if it does.
-pub(super) fn gateway_alone(is_alone: bool) -> Markup {
+/// States that a page shows only this gateway's records, if `is_alone`.
+pub(super) fn gateway_alone_note(is_alone: bool) -> Markup {
     html! { @if is_alone { p.muted { "The database cannot be read now. These are the records of this gateway alone." } } }
 }
 
-/// A card with a heading.
+/// Returns a card with a heading.
 pub(super) fn card(id: &str, heading: &Markup, beside: &Markup, content: &Markup) -> Markup {
     html! {
         section.card aria-labelledby=(id) {
@@ -137,12 +137,12 @@ pub(super) fn figure(name: &str, value: &Markup, trend: &Markup, note: &Markup) 
     }
 }
 
-/// A cell with a number.
+/// Returns a table cell with a number.
 pub(super) fn number(value: impl std::fmt::Display) -> Markup {
     html! { td.num { (value) } }
 }
 
-/// The first characters of a hash. The complete hash is in `title`.
+/// Shows the first characters of a hash. The complete hash is in `title`.
 pub(super) fn hash(hash: &str) -> Markup {
     if hash.is_empty() {
         return html! { span.muted { "none" } };
@@ -151,7 +151,7 @@ pub(super) fn hash(hash: &str) -> Markup {
     html! { bdi.id title=(hash) { (short) } }
 }
 
-/// A session's hash, linked to the session's page.
+/// Shows a session's hash as a link to the session's page.
 pub(super) fn session(session: &str) -> Markup {
     if session.is_empty() {
         return hash(session);
@@ -159,10 +159,10 @@ pub(super) fn session(session: &str) -> Markup {
     html! { a href={ "/endmark/sessions/" (percent_encode(session)) } { (hash(session)) } }
 }
 
-/// A client, identified by the name of its key or the first characters of its credential's hash.
+/// Shows a client by the name of its key, or by the first characters of its credential's hash.
 pub(super) fn client(credential: &str) -> Markup {
     match credential.strip_prefix("key:") {
-        Some(name) => words::name(name),
+        Some(name) => display::name(name),
         None if credential.is_empty() => html! { "no key" },
         None => html! { "client " (hash(credential)) },
     }
@@ -179,7 +179,7 @@ pub(super) fn outcome_class(word: &str) -> Option<&str> {
     }
 }
 
-/// A word in the colour and shape of its meaning.
+/// Shows a status in the colour and shape of its meaning.
 pub(super) fn chip(word: &str) -> Markup {
     let class = outcome_class(word).unwrap_or(match word {
         "succeeded" | "valid" => "good",
@@ -191,7 +191,7 @@ pub(super) fn chip(word: &str) -> Markup {
     html! { span class={ "chip " (class) } { bdi { (word) } } }
 }
 
-/// The link to the next page of a list, if any.
+/// Returns the link to the next page of a list, if there is one.
 pub(super) fn next_page_link(
     place: &str,
     parameters: &[(&str, &str)],
@@ -218,10 +218,10 @@ pub(super) fn percent_encode(value: &str) -> String {
     text
 }
 
-/// How many characters of a long text are shown from each end.
+/// Number of characters that are shown from each end of a long text.
 const EXCERPT_CHARS: usize = 20_000;
 
-/// Shows an untrusted text. A long text is reduced to its two ends, with the size of the omitted part.
+/// Shows an untrusted text. Of a long text, shows only the two ends and the size of the omitted part.
 pub(super) fn excerpt(text: &str) -> Markup {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {
@@ -241,13 +241,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_escaped() {
+    fn untrusted_text_is_escaped() {
         let hostile = "<script>alert(1)</script>\u{202e}\"'&";
         for markup in [
             excerpt(hostile),
             chip(hostile),
             hash(hostile),
-            words::time(0, hostile),
+            display::time_ago(0, hostile),
             number(hostile),
             client(hostile),
         ] {

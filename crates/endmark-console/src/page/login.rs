@@ -4,14 +4,14 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use maud::{Markup, html};
 
-use super::layout::Frame;
+use super::layout::PageFrame;
 use super::{document, see_other};
 use crate::access::Access;
-use crate::answer::{ConsoleBody, Failure};
+use crate::answer::{ConsoleBody, ConsoleError};
 use crate::console::Console;
 use crate::query::Query;
 
-/// The login form. `was_wrong` is true after an attempt with a wrong key.
+/// Returns the login form. `was_wrong` is true after an attempt with a wrong key.
 pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
     let content = html! {
         h1 { "Log in" }
@@ -27,11 +27,11 @@ pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
         }
         }
     };
-    Frame { title: "Log in", ..Frame::default() }.page(console, &content)
+    PageFrame { title: "Log in", ..PageFrame::default() }.page(console, &content)
 }
 
-/// Checks the key, and sets the cookie.
-pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
+/// Checks the admin key, and sets the cookie if it is right.
+pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, ConsoleError> {
     let form = parse_form(body, &["key"])?;
     let Some(cookie) = console.access.log_in(form.text("key").unwrap_or_default()) else {
         let mut response = document(self::form(console, true));
@@ -42,15 +42,16 @@ pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<Console
 }
 
 /// Removes the cookie.
-pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
+pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, ConsoleError> {
     let form = parse_form(body, &["token"])?;
     console.access.check_form(form.text("token"))?;
     Ok(with_cookie(redirect("/endmark/login"), &Access::log_out()))
 }
 
 /// Parses the fields of a form.
-pub(super) fn parse_form(body: &Bytes, known: &[&str]) -> Result<Query, Failure> {
-    let text = str::from_utf8(body).map_err(|_| Failure::BadRequest("the form is not text".to_owned()))?;
+pub(super) fn parse_form(body: &Bytes, known: &[&str]) -> Result<Query, ConsoleError> {
+    let text =
+        str::from_utf8(body).map_err(|_| ConsoleError::BadRequest("the form is not text".to_owned()))?;
     Query::parse(Some(text), known)
 }
 

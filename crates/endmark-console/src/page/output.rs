@@ -1,15 +1,15 @@
-//! Shows content that was omitted from requests: a list of compactions, and a reader for kept originals and capped
+//! Shows content that was omitted from requests: lists compactions, and shows the kept originals and capped
 //! results.
 
 use endmark_context::cap::{Limits, Unit};
-use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, Place};
-use endmark_store::{Handle, KeptOutput, LOCAL_USER, ReadError, Store, StoreError};
+use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, PartLocation};
+use endmark_store::{ExcerptReadError, Handle, KeptOutput, LOCAL_USER, Store, StoreError};
 use maud::{Markup, html};
 
-use super::ROWS;
-use super::layout::{self, Frame, excerpt, lead, next_page_link, number, percent_encode, scroll};
-use super::words;
-use crate::answer::Failure;
+use super::ROWS_PER_PAGE;
+use super::display;
+use super::layout::{self, PageFrame, excerpt, lead, next_page_link, number, percent_encode, scroll};
+use crate::answer::ConsoleError;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -18,17 +18,17 @@ use crate::reports::compactions;
 /// The address of the list of compactions.
 const LIST_PATH: &str = "/endmark/compactions";
 
-/// How many bytes the reader shows on one page.
-const PAGE_BYTES: usize = 32 * 1024;
+/// Number of bytes of an output that one page shows.
+const OUTPUT_PAGE_BYTES: usize = 32 * 1024;
 
 /// Lists compactions, newest first.
 pub(super) async fn compactions(
     console: &Console,
     store: &Store,
     query: Option<&str>,
-) -> Result<Markup, Failure> {
-    let query = Query::parse(query, &reading::COMPACTIONS)?;
-    let (rows, next) = reading::load_compactions(store, &query, ROWS).await?;
+) -> Result<Markup, ConsoleError> {
+    let query = Query::parse(query, &reading::COMPACTION_PARAMETERS)?;
+    let (rows, next) = reading::load_compactions(store, &query, ROWS_PER_PAGE).await?;
     let content = html! {
         (lead(&html! { "Compactions" }, &html! { p.muted { "What the beginnings of conversations were condensed to, so that they fit into the window of their model." } }))
         section.card aria-label="Compactions" {
@@ -44,12 +44,13 @@ pub(super) async fn compactions(
         }
     };
     let json = Some("/endmark/api/compactions".to_owned());
-    Ok(Frame { place: LIST_PATH, title: "Compactions", json, ..Frame::default() }.page(console, &content))
+    Ok(PageFrame { current_address: LIST_PATH, title: "Compactions", json, ..PageFrame::default() }
+        .page(console, &content))
 }
 
-/// Compactions as a table.
+/// Shows compactions as a table.
 pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
-    let now = words::unix_now();
+    let now = display::unix_now();
     let table = html! {
         table {
             thead { tr {
@@ -59,8 +60,8 @@ pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
                 th scope="col" { "The whole request" }
             } }
             tbody { @for row in rows { tr {
-                td.nowrap { (words::time(now, &row.created_at)) } td { (row.mode) } (number(row.turns))
-                td.num { (words::count(row.tokens_before)) " → " (words::count(row.tokens_after)) }
+                td.nowrap { (display::time_ago(now, &row.created_at)) } td { (row.mode) } (number(row.turns))
+                td.num { (display::count(row.tokens_before)) " → " (display::count(row.tokens_after)) }
                 td { (describe_dropped(row)) }
                 td { (layout::client(&row.client)) }
                 td { (layout::session(row.session.as_deref().unwrap_or_default())) }
@@ -74,24 +75,24 @@ pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
     scroll("List of compactions", &table)
 }
 
-/// The link to a kept output.
+/// Returns the link to a kept output.
 pub(super) fn link(handle: &str) -> Markup {
     html! { a href={ "/endmark/outputs/" (percent_encode(handle)) } { bdi.id { (handle) } } }
 }
 
-/// Describes how much was left out or shortened, by kind.
+/// Describes how many items a compaction left out or shortened, by kind.
 pub(super) fn describe_dropped(row: &compactions::CompactionEntry) -> String {
     let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
 
-/// The content that the reader shows on one page.
+/// The part of an output that one page shows.
 struct ShownPart {
     format: String,
     bytes: u64,
     lines: u64,
     text: String,
-    place: Place,
+    place: PartLocation,
 }
 
 /// Shows a kept output page by page, or only the lines that match a pattern.
@@ -100,10 +101,10 @@ pub(super) async fn page(
     store: &Store,
     query: Option<&str>,
     handle: &str,
-) -> Result<Markup, Failure> {
+) -> Result<Markup, ConsoleError> {
     let query = Query::parse(query, &["page", "search", "handle"])?;
     let typed = query.owned_text("handle").unwrap_or_else(|| handle.to_owned());
-    let unknown = || Failure::NotFound(format!("no kept output has the handle `{typed}`"));
+    let unknown = || ConsoleError::NotFound(format!("no kept output has the handle `{typed}`"));
     let handle = Handle::parse(typed.trim()).ok_or_else(unknown)?;
     let number = query.number::<u64>("page")?.unwrap_or(1);
     let search = query.owned_text("search").filter(|search| !search.is_empty());
@@ -118,30 +119,30 @@ pub(super) async fn page(
     let shown = match read.await {
         Err(StoreError::NoOutput { .. }) => return Err(unknown()),
         Err(error @ (StoreError::ExpiredOutput { .. } | StoreError::RemovedOutput { .. })) => {
-            return Err(Failure::NotFound(error.to_string()));
+            return Err(ConsoleError::NotFound(error.to_string()));
         }
         read => read?,
     };
     let shown = shown.map_err(|error| match error {
-        ReadError::Store(error) => error.into(),
-        ReadError::Excerpt(error @ ExcerptError::Part(PartError::NoPage { .. })) => {
-            Failure::NotFound(error.to_string())
+        ExcerptReadError::Store(error) => error.into(),
+        ExcerptReadError::Excerpt(error @ ExcerptError::Part(PartError::NoPage { .. })) => {
+            ConsoleError::NotFound(error.to_string())
         }
-        ReadError::Excerpt(error) => Failure::BadRequest(error.to_string()),
+        ExcerptReadError::Excerpt(error) => ConsoleError::BadRequest(error.to_string()),
     })?;
     let place = format!("/endmark/outputs/{}", percent_encode(handle.as_str()));
     let content = html! {
         div.lead { div {
             p.crumb { a href=(LIST_PATH) { "Compactions" } " / " bdi.id { (handle.as_str()) } }
             h1 { "A kept output" }
-            p.muted { bdi { (shown.format) } ", " (words::count(shown.bytes)) " bytes in " (words::count_with_noun(shown.lines, "line", "lines")) }
+            p.muted { bdi { (shown.format) } ", " (display::count(shown.bytes)) " bytes in " (display::count_with_noun(shown.lines, "line", "lines")) }
         } }
         form.filters method="get" action=(place) {
             div { label for="search" { "Lines that match" } input id="search" name="search" value=[search.as_deref()]; }
             div.do { button.primary { "Search" } a href=(place) { "Read all" } }
         }
         section.card aria-label="Text" { @match shown.place {
-            Place::Page { page, pages, .. } => {
+            PartLocation::Page { page, pages, .. } => {
                 (excerpt(&shown.text))
                 div.older {
                     span { "Page " (page) " of " (pages) }
@@ -151,20 +152,21 @@ pub(super) async fn page(
                     }
                 }
             }
-            Place::Matches(lines) => {
-                p role="status" { (words::count_with_noun(lines, "line", "lines")) }
+            PartLocation::Matches(lines) => {
+                p role="status" { (display::count_with_noun(lines, "line", "lines")) }
                 (excerpt(&shown.text))
             }
-            Place::Bytes(_) | Place::Lines(_) | Place::Value => (excerpt(&shown.text)),
+            PartLocation::Bytes(_) | PartLocation::Lines(_) | PartLocation::Value => (excerpt(&shown.text)),
         } }
     };
-    Ok(Frame { place: LIST_PATH, title: "A kept output", ..Frame::default() }.page(console, &content))
+    Ok(PageFrame { current_address: LIST_PATH, title: "A kept output", ..PageFrame::default() }
+        .page(console, &content))
 }
 
-fn read_part(output: &KeptOutput<'_>, part: &Part) -> Result<ShownPart, ReadError> {
-    let limits = Limits { most: PAGE_BYTES, unit: Unit::Bytes, ..Limits::default() };
+fn read_part(output: &KeptOutput<'_>, part: &Part) -> Result<ShownPart, ExcerptReadError> {
+    let limits = Limits { most: OUTPUT_PAGE_BYTES, unit: Unit::Bytes, ..Limits::default() };
     let excerpt = output.part(part, &limits)?;
     let text = excerpt.text(&limits)?;
-    let Excerpt { place, .. } = excerpt;
+    let Excerpt { location: place, .. } = excerpt;
     Ok(ShownPart { format: output.format.clone(), bytes: output.bytes, lines: output.lines, text, place })
 }

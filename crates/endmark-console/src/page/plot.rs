@@ -1,18 +1,20 @@
-//! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure. The
-//! Content-Security-Policy forbids inline styles, so sizes are attributes: heights in pixels, widths in percent.
+//! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure.
+//!
+//! The Content-Security-Policy forbids inline styles, so sizes are attributes: heights in pixels, widths in
+//! percent.
 
 use maud::{Markup, html};
 
-/// Steps of an axis at most.
+/// Maximum number of steps of an axis.
 const MAX_STEPS: f64 = 5.0;
 
-/// Space in pixels above the highest tick for the columns' labels, and space below the base line.
+/// Space above the highest tick for the labels of columns, and space below the base line, in pixels.
 const TOP_MARGIN_PX: f64 = 40.0;
 const BOTTOM_MARGIN_PX: f64 = 42.0;
 
-/// The gap between two segments of a column, and the minimum height of a segment that is not empty, in pixels.
-const GAP: f64 = 1.0;
-const MIN_HEIGHT_PX: f64 = 1.5;
+/// Gap between two segments of a column, and minimum height of a segment that is not empty, in pixels.
+const SEGMENT_GAP_PX: f64 = 1.0;
+const MIN_SEGMENT_HEIGHT_PX: f64 = 1.5;
 
 /// Returns the ticks of an axis from 0 to at least `max`. All ticks are integers. The axis has at most five steps of
 /// 1, 2, 2.5 or 5 × 10ⁿ.
@@ -48,30 +50,30 @@ pub(super) struct Segment {
 pub(super) struct Column {
     /// The label below the column: one or two lines.
     pub label: [String; 2],
-    /// A text with all numbers of the column.
+    /// A description of the column with all its numbers.
     pub title: String,
     /// The segments, from the bottom up.
     pub segments: Vec<Segment>,
     /// The label above the column.
     pub total: String,
-    /// The missing amount, and the words after it, which a narrow plot omits.
-    pub short: Option<(u64, &'static str)>,
-    /// Whether the column is the current period, which is not complete.
-    pub is_now: bool,
+    /// The number of missing replies, and the words after it, which a narrow plot omits.
+    pub missing: Option<(u64, &'static str)>,
+    /// Whether the column is the current period, which has not ended.
+    pub is_current_period: bool,
 }
 
 /// A plot of columns.
 pub(super) struct ColumnPlot<'a> {
-    /// A description of the plot in one sentence.
+    /// One sentence that describes the plot.
     pub label: &'a str,
     /// The columns, from left to right.
     pub columns: &'a [Column],
     /// The height from the base line to the highest tick, in pixels.
     pub height: f64,
     /// Formats the label of a tick.
-    pub tick: fn(u64) -> String,
-    /// The axis reaches at least this value.
-    pub reaches: u64,
+    pub format_tick: fn(u64) -> String,
+    /// Minimum value of the end of the axis.
+    pub min_axis_end: u64,
 }
 
 /// Converts amounts to pixels.
@@ -97,13 +99,13 @@ impl Scale {
 }
 
 /// Formats a coordinate in pixels.
-fn px(value: f64) -> String {
+fn format_pixels(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
 /// Formats a share of the width in percent.
-pub(super) fn pc(percent: f64) -> String {
+pub(super) fn format_percent(percent: f64) -> String {
     format!("{percent:.2}%")
 }
 
@@ -112,82 +114,85 @@ impl ColumnPlot<'_> {
     pub(super) fn scale(&self) -> Scale {
         let highest =
             self.columns.iter().map(|column| column.segments.iter().map(|part| part.amount).sum()).max();
-        Scale::new(highest.unwrap_or(0).max(self.reaches), self.height)
+        Scale::new(highest.unwrap_or(0).max(self.min_axis_end), self.height)
     }
 
-    /// Returns the horizontal centre and the width of the space for a column, in percent.
+    /// Returns the horizontal centre and the width of a column's space, in percent.
     #[expect(clippy::cast_precision_loss, reason = "a plot has few columns")]
-    pub(super) fn place(&self, at: usize) -> (f64, f64) {
+    pub(super) fn column_position(&self, at: usize) -> (f64, f64) {
         let width = 100.0 / self.columns.len().max(1) as f64;
         (width * (at as f64 + 0.5), width)
     }
 
-    /// Draws the plot, and `over` on top of the columns.
+    /// Draws the plot, with `over` on top of the columns.
     pub(super) fn draw(&self, over: &Markup) -> Markup {
         let scale = self.scale();
-        let whole = px(TOP_MARGIN_PX + self.height + BOTTOM_MARGIN_PX);
-        let widest = scale.ticks.iter().map(|tick| (self.tick)(*tick).chars().count()).max().unwrap_or(1);
+        let whole = format_pixels(TOP_MARGIN_PX + self.height + BOTTOM_MARGIN_PX);
+        let widest =
+            scale.ticks.iter().map(|tick| (self.format_tick)(*tick).chars().count()).max().unwrap_or(1);
         let axis_width = 14 + 8 * widest;
         let base = TOP_MARGIN_PX + self.height;
         html! {
             div.plot {
                 svg width=(axis_width) height=(whole) aria-hidden="true" {
                     @for tick in &scale.ticks {
-                        text x=(axis_width - 12) y=(px(scale.y(*tick) + 4.0)) text-anchor="end" { ((self.tick)(*tick)) }
+                        text x=(axis_width - 12) y=(format_pixels(scale.y(*tick) + 4.0)) text-anchor="end" { ((self.format_tick)(*tick)) }
                     }
                 }
                 svg width="100%" height=(whole) role="img" aria-label=(self.label) {
                     @for tick in &scale.ticks {
                         @let class = if *tick == 0 { "baseline" } else { "gridline" };
-                        line class=(class) x1="0" x2="100%" y1=(px(scale.y(*tick))) y2=(px(scale.y(*tick))) {}
+                        line class=(class) x1="0" x2="100%" y1=(format_pixels(scale.y(*tick))) y2=(format_pixels(scale.y(*tick))) {}
                     }
-                    @for (at, column) in self.columns.iter().enumerate() { (self.column(&scale, at, column, base)) }
+                    @for (at, column) in self.columns.iter().enumerate() { (self.draw_column(&scale, at, column, base)) }
                     (over)
                 }
             }
         }
     }
 
-    fn column(&self, scale: &Scale, at: usize, column: &Column, base: f64) -> Markup {
-        let (centre, width) = self.place(at);
+    fn draw_column(&self, scale: &Scale, at: usize, column: &Column, base: f64) -> Markup {
+        let (centre, width) = self.column_position(at);
         let thick = width * if self.columns.len() > 14 { 0.78 } else { 0.56 };
-        let (parts, top) = stack(&column.segments, scale, base);
+        let (parts, top) = stack_segments(&column.segments, scale, base);
         let label_y = base + 20.0;
         html! {
             g {
                 title { (column.title) }
-                rect.hit x=(pc(centre - width / 2.0)) y=(px(TOP_MARGIN_PX)) width=(pc(width)) height=(px(self.height)) {}
+                rect.hit x=(format_percent(centre - width / 2.0)) y=(format_pixels(TOP_MARGIN_PX)) width=(format_percent(width)) height=(format_pixels(self.height)) {}
                 @for (class, y, height) in parts {
-                    rect class={ "seg " (class) } x=(pc(centre - thick / 2.0)) y=(px(y)) width=(pc(thick)) height=(px(height)) {}
+                    rect class={ "seg " (class) } x=(format_percent(centre - thick / 2.0)) y=(format_pixels(y)) width=(format_percent(thick)) height=(format_pixels(height)) {}
                 }
-                @if !column.total.is_empty() { text.total x=(pc(centre)) y=(px(top - 7.0)) text-anchor="middle" { (column.total) } }
-                @if let Some((missing, words)) = column.short {
-                    text.short x=(pc(centre)) y=(px(top - 22.0)) text-anchor="middle" { (missing) tspan.wide { " " (words) } }
+                @if !column.total.is_empty() { text.total x=(format_percent(centre)) y=(format_pixels(top - 7.0)) text-anchor="middle" { (column.total) } }
+                @if let Some((missing, words)) = column.missing {
+                    text.short x=(format_percent(centre)) y=(format_pixels(top - 22.0)) text-anchor="middle" { (missing) tspan.wide { " " (words) } }
                 }
-                text class=[column.is_now.then_some("today")] x=(pc(centre)) y=(px(label_y)) text-anchor="middle" {
+                text class=[column.is_current_period.then_some("today")] x=(format_percent(centre)) y=(format_pixels(label_y)) text-anchor="middle" {
                     (column.label[0])
-                    @if !column.label[1].is_empty() { tspan x=(pc(centre)) dy="15" { (column.label[1]) } }
+                    @if !column.label[1].is_empty() { tspan x=(format_percent(centre)) dy="15" { (column.label[1]) } }
                 }
             }
         }
     }
 }
 
-/// Returns the class, the top and the height of each segment that is not empty, and the top of the whole column.
-fn stack(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, f64, f64)>, f64) {
+/// Returns the class, the top and the height of each segment that is not empty, and the top of the whole
+/// column.
+fn stack_segments(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, f64, f64)>, f64) {
     let (mut parts, mut below, mut top) = (Vec::new(), 0, base);
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         below += segment.amount;
-        let gap = if parts.is_empty() { 0.0 } else { GAP };
-        let y = scale.y(below).min(top - gap - MIN_HEIGHT_PX);
+        let gap = if parts.is_empty() { 0.0 } else { SEGMENT_GAP_PX };
+        let y = scale.y(below).min(top - gap - MIN_SEGMENT_HEIGHT_PX);
         parts.push((segment.class, y, top - gap - y));
         top = y;
     }
     (parts, top)
 }
 
-/// Draws the values of a span and of the preceding span. A span with fewer than three values is omitted.
-pub(super) fn spark(values: &[f64], before: &[f64], label: &str) -> Markup {
+/// Draws the values of a span and of the preceding span as a sparkline. Omits a span with fewer than three
+/// values.
+pub(super) fn draw_sparkline(values: &[f64], before: &[f64], label: &str) -> Markup {
     if values.len() < 3 {
         return html! {};
     }
@@ -200,7 +205,7 @@ pub(super) fn spark(values: &[f64], before: &[f64], label: &str) -> Markup {
         svg.spark viewBox="0 0 84 30" role="img" aria-label=(label) {
             @if before.len() > 2 { polyline.before points=(path(&points(before, low, high))) {} }
             polyline points=(path(&now)) {}
-            circle cx=(px(last_x)) cy=(px(last_y)) r="2.5" {}
+            circle cx=(format_pixels(last_x)) cy=(format_pixels(last_y)) r="2.5" {}
         }
     }
 }
@@ -214,11 +219,12 @@ fn points(values: &[f64], low: f64, high: f64) -> Vec<(f64, f64)> {
 }
 
 fn path(points: &[(f64, f64)]) -> String {
-    let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", px(*x), px(*y))).collect();
+    let points: Vec<String> =
+        points.iter().map(|(x, y)| format!("{},{}", format_pixels(*x), format_pixels(*y))).collect();
     points.join(" ")
 }
 
-/// A bar that shows the spent, the held and the forecast amount, in percent of its length.
+/// A bar with the spent, the held and the forecast amount, in percent of its length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bar<'a> {
     pub class: &'a str,
@@ -239,17 +245,17 @@ impl Bar<'_> {
         let held = self.held.clamp(0.0, 100.0 - spent);
         let until =
             self.forecast.map(|forecast| forecast.clamp(0.0, 100.0)).filter(|until| *until > spent + held);
-        let middle = px(f64::from(self.height) / 2.0);
+        let middle = format_pixels(f64::from(self.height) / 2.0);
         html! {
             svg.bar role="img" aria-label=(label) {
                 rect.track x="0" y="0.5" width="100%" height=(self.height.saturating_sub(1)) rx="1.5" {}
-                @if spent > 0.0 { rect class={ "seg " (self.class) } width=(pc(spent)) height=(self.height) rx="1.5" {} }
-                @if held > 0.0 { rect class={ "held " (self.class) } x=(pc(spent)) width=(pc(held)) height=(self.height) {} }
+                @if spent > 0.0 { rect class={ "seg " (self.class) } width=(format_percent(spent)) height=(self.height) rx="1.5" {} }
+                @if held > 0.0 { rect class={ "held " (self.class) } x=(format_percent(spent)) width=(format_percent(held)) height=(self.height) {} }
                 @if let Some(until) = until {
-                    line class={ "forecast " (self.class) } x1=(pc(spent + held)) x2=(pc(until)) y1=(middle) y2=(middle) {}
+                    line class={ "forecast " (self.class) } x1=(format_percent(spent + held)) x2=(format_percent(until)) y1=(middle) y2=(middle) {}
                 }
                 @for tick in self.ticks {
-                    line class=(if self.has_faint_ticks { "tick faint" } else { "tick" }) x1=(pc(*tick)) x2=(pc(*tick)) y1="-3"
+                    line class=(if self.has_faint_ticks { "tick faint" } else { "tick" }) x1=(format_percent(*tick)) x2=(format_percent(*tick)) y1="-3"
                         y2=(self.height + 3) {}
                 }
             }
@@ -287,22 +293,22 @@ mod tests {
         let scale = Scale::new(100, 200.0);
         let parts =
             [("resumed", 60), ("cut", 0), ("exhausted", 1)].map(|(class, amount)| Segment { class, amount });
-        let (drawn, top) = stack(&parts, &scale, TOP_MARGIN_PX + 200.0);
+        let (drawn, top) = stack_segments(&parts, &scale, TOP_MARGIN_PX + 200.0);
         assert_eq!(drawn.len(), 2, "an empty part is not drawn");
         assert_eq!(drawn[0], ("resumed", 120.0, 120.0));
         let (class, y, height) = drawn[1];
         assert!(
-            class == "exhausted" && height >= MIN_HEIGHT_PX && (y + height - 119.0).abs() < 1e-9,
+            class == "exhausted" && height >= MIN_SEGMENT_HEIGHT_PX && (y + height - 119.0).abs() < 1e-9,
             "{drawn:?}"
         );
         assert!((top - y).abs() < 1e-9);
     }
 
     #[test]
-    fn a_sparkline_fills_its_height_and_a_flat_one_is_centred() {
+    fn a_sparkline_fills_its_height_and_a_constant_one_is_centred() {
         assert_eq!(points(&[0.0, 5.0, 10.0], 0.0, 10.0), [(2.0, 26.0), (41.0, 15.0), (80.0, 4.0)]);
         assert_eq!(points(&[3.0, 3.0], 3.0, 3.0), [(2.0, 15.0), (80.0, 15.0)]);
-        assert_eq!(spark(&[1.0], &[], "x").into_string(), "");
+        assert_eq!(draw_sparkline(&[1.0], &[], "x").into_string(), "");
     }
 
     #[test]
@@ -313,8 +319,8 @@ mod tests {
             label: "\"<",
             columns: &[column],
             height: 100.0,
-            tick: |tick| tick.to_string(),
-            reaches: 0,
+            format_tick: |tick| tick.to_string(),
+            min_axis_end: 0,
         };
         let drawn = plot.draw(&html! {}).into_string();
         assert!(!drawn.contains("<b>") && !drawn.contains("<i>") && !drawn.contains("\"<\""), "{drawn}");

@@ -1,43 +1,49 @@
-//! The list of requests with its filters, newest first, and tables of requests for other pages.
+//! Lists requests with filters, newest first, and draws tables of requests for other pages.
 
 use std::collections::BTreeSet;
 
 use endmark_store::{
-    LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow, RequestChoices, RequestRow, Store,
+    REASON_CLIENT_LIMIT, REASON_CLOSING_LIMIT, REASON_WARN_MODE, RecoveryRow, RequestFilterOptions,
+    RequestRow, Store,
 };
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, chip, next_page_link, percent_encode};
-use super::{ROWS, words};
-use crate::answer::Failure;
+use super::layout::{self, PageFrame, chip, next_page_link, percent_encode};
+use super::{ROWS_PER_PAGE, display};
+use crate::answer::ConsoleError;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
-use crate::reports::requests::{is_recovery, total};
+use crate::reports::requests::{is_recovery, total_usage};
 
 /// The address of the list.
 pub(super) const LIST_PATH: &str = "/endmark/requests";
 
 /// Filter parameters other than the outcome.
-const FILTERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
+const FILTER_PARAMETERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
 
-/// The columns of a table of requests.
+/// Determines the columns of a table of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(super) enum TableColumns {
     /// All columns, for the list of requests.
     Requests,
-    /// The columns of the overview.
+    /// The columns for the overview page.
     Recoveries,
 }
 
 /// Lists requests, newest first.
-pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
-    let query = Query::parse(query, &reading::REQUESTS)?;
-    let (page, is_alone) = reading::load_requests(store, &query, ROWS).await?;
-    let choices = store.read(endmark_store::Reader::request_choices).await?;
+pub(super) async fn list(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+) -> Result<Markup, ConsoleError> {
+    let query = Query::parse(query, &reading::REQUEST_PARAMETERS)?;
+    let (page, is_alone) = reading::load_requests(store, &query, ROWS_PER_PAGE).await?;
+    let choices = store.read(endmark_store::Reader::request_filter_options).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let given = |outcome: &str| -> String {
-        let pairs = [("outcome", outcome)].into_iter().chain(FILTERS.map(|name| (name, value(name))));
+        let pairs =
+            [("outcome", outcome)].into_iter().chain(FILTER_PARAMETERS.map(|name| (name, value(name))));
         let pairs: Vec<String> = pairs
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| format!("{name}={}", percent_encode(value)))
@@ -46,8 +52,10 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
     };
     let next = reading::next_requests(&page);
     let is_first = value("before").is_empty();
-    let parameters: Vec<(&str, &str)> =
-        [("outcome", value("outcome"))].into_iter().chain(FILTERS.map(|name| (name, value(name)))).collect();
+    let parameters: Vec<(&str, &str)> = [("outcome", value("outcome"))]
+        .into_iter()
+        .chain(FILTER_PARAMETERS.map(|name| (name, value(name))))
+        .collect();
     let content = html! {
         div.lead {
             div {
@@ -56,13 +64,13 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
                     @if value("since").is_empty() { "Every request, the newest first." } @else { "Requests of the last " (value("since")) ", the newest first." }
                     " Those that the gateway refused itself are listed since its start."
                 }
-                (layout::gateway_alone(is_alone))
+                (layout::gateway_alone_note(is_alone))
             }
             @if is_first { p.live { "Live: new requests appear at the top" } }
             @else { p { a href=(given(value("outcome"))) { "To the newest" } } }
         }
         nav aria-label="Outcome" { ul.outcomes {
-            @for outcome in [""].into_iter().chain(reading::OUTCOMES) {
+            @for outcome in [""].into_iter().chain(reading::FILTER_OUTCOMES) {
                 li { a href=(given(outcome)) class=[layout::outcome_class(outcome)]
                     aria-current=[(value("outcome") == outcome).then_some("true")] { (describe_outcome(outcome)) } }
             }
@@ -72,20 +80,20 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
             @if page.rows.is_empty() {
                 p.muted {
                     @if next.is_some() { "No request matches in this part of the records. Older ones may." }
-                    @else if FILTERS.iter().chain(&["outcome"]).any(|name| !value(name).is_empty()) { "No request matches. " a href=(LIST_PATH) { "Show all" } }
+                    @else if FILTER_PARAMETERS.iter().chain(&["outcome"]).any(|name| !value(name).is_empty()) { "No request matches. " a href=(LIST_PATH) { "Show all" } }
                     @else { "No request has come through yet. " a href="/endmark/" { "Point a client here" } }
                 }
-            } @else { (table(console, &page.rows, List::Requests)) }
+            } @else { (table(console, &page.rows, TableColumns::Requests)) }
             (next_page_link(LIST_PATH, &parameters, "before", next.as_deref()))
         }
     };
     let json = given(value("outcome")).replace(LIST_PATH, "/endmark/api/requests");
-    Ok(Frame { place: LIST_PATH, title: "Requests", json: Some(json), ..Frame::default() }
+    Ok(PageFrame { current_address: LIST_PATH, title: "Requests", json: Some(json), ..PageFrame::default() }
         .page(console, &content))
 }
 
-/// The filters with their choices, including the selected values and those that occur in the rows.
-fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Markup {
+/// Shows the filters. Their choices include the selected values and the values of the listed rows.
+fn filters(query: &Query, choices: &RequestFilterOptions, rows: &[RequestRow]) -> Markup {
     let of_rows = |of: fn(&RequestRow) -> &str| rows.iter().map(move |row| of(row).to_owned());
     let with =
         |known: &[String], of_rows: &mut dyn Iterator<Item = String>, name: &str| -> BTreeSet<String> {
@@ -110,7 +118,7 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
                     label for=(name) { (label) }
                     select id=(name) name=(name) {
                         option value="" { "Any" }
-                        @for value in values { option value=(value) selected[chosen(name, value)] { (choice(name, value)) } }
+                        @for value in values { option value=(value) selected[chosen(name, value)] { (filter_label(name, value)) } }
                     }
                 }
             }
@@ -119,7 +127,7 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
     }
 }
 
-/// Returns the label of an outcome in the list of choices.
+/// Returns the label of an outcome in the filter.
 fn describe_outcome(outcome: &str) -> &str {
     match outcome {
         "" => "All",
@@ -129,8 +137,8 @@ fn describe_outcome(outcome: &str) -> &str {
     }
 }
 
-/// Returns the label of a filter value in a list of choices.
-fn choice(name: &str, value: &str) -> String {
+/// Returns the label of a value in a filter.
+fn filter_label(name: &str, value: &str) -> String {
     let short = |length: usize| value.chars().take(length).collect::<String>();
     match (name, value.strip_prefix("key:")) {
         ("key", Some(key)) => key.to_owned(),
@@ -140,10 +148,10 @@ fn choice(name: &str, value: &str) -> String {
     }
 }
 
-/// Requests as a table.
-pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Markup {
-    let now = words::unix_now();
-    let all = list == List::Requests;
+/// Shows requests as a table.
+pub(super) fn table(console: &Console, rows: &[RequestRow], list: TableColumns) -> Markup {
+    let now = display::unix_now();
+    let all = list == TableColumns::Requests;
     html! {
         table.rows {
             thead { tr {
@@ -157,48 +165,49 @@ pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Marku
                 @let (address, plain) = (format!("{LIST_PATH}/{}", percent_encode(row.request_id())), row.outcome == "whole");
                 td.first { (chip(&row.outcome)) }
                 td class=(if plain { "what plain" } else { "what" }) {
-                    // A refused request has no call, so it has no page.
+                    // A refused request made no call, so it has no page.
                     @if row.refusal.is_some() { (what) } @else { a href=(address) { (what) } }
                     @if let Some(more) = more { span.sub { bdi { (more) } } }
                 }
-                td { (words::name(row.model())) span.sub { (words::name(row.upstream())) " · " (layout::client(row.credential())) } }
-                @if all { (sums(console, row)) } @else { (extra_cost(console, row)) }
-                td.when { (words::time(now, row.started_at())) }
+                td { (display::name(row.model())) span.sub { (display::name(row.upstream())) " · " (layout::client(row.credential())) } }
+                @if all { (format_tokens_and_cost(console, row)) } @else { (extra_cost(console, row)) }
+                td.when { (display::time_ago(now, row.started_at())) }
             } } }
         }
     }
 }
 
-fn sums(console: &Console, row: &RequestRow) -> Markup {
-    let all = total(&row.calls, &console.models);
+fn format_tokens_and_cost(console: &Console, row: &RequestRow) -> Markup {
+    let all = total_usage(&row.calls, &console.models);
     html! {
         td { @if row.refusal.is_some() { (layout::hash(row.session())) } @else { (layout::session(row.session())) } }
         td.num data-name="tokens" {
             @if all.prompt_tokens + all.completion_tokens == 0 { "none" }
-            @else { (words::count(all.prompt_tokens)) " → " (words::count(all.completion_tokens)) }
+            @else { (display::count(all.prompt_tokens)) " → " (display::count(all.completion_tokens)) }
         }
-        td.num data-name="cost" { @if all.prompt_tokens + all.completion_tokens == 0 { "none" } @else { (words::cost(&all)) } }
-        td.num data-name="took" { @match took(row) { Some(took) => (words::duration(took)), None => "unknown" } }
+        td.num data-name="cost" { @if all.prompt_tokens + all.completion_tokens == 0 { "none" } @else { (display::cost(&all)) } }
+        td.num data-name="took" { @match duration_ms(row) { Some(took) => (display::duration(took)), None => "unknown" } }
     }
 }
 
 fn extra_cost(console: &Console, row: &RequestRow) -> Markup {
-    let extra = total(row.calls.iter().filter(|call| is_recovery(call)), &console.models);
-    html! { td.num data-name="extra" { @if extra.calls == 0 { "none" } @else { (words::cost(&extra)) } } }
+    let extra = total_usage(row.calls.iter().filter(|call| is_recovery(call)), &console.models);
+    html! { td.num data-name="extra" { @if extra.calls == 0 { "none" } @else { (display::cost(&extra)) } } }
 }
 
-/// Returns the milliseconds from the start of a request's first call to the end of its last.
-pub(super) fn took(row: &RequestRow) -> Option<f64> {
-    let began = milliseconds(&row.calls.first()?.started_at)?;
-    let ends = row.calls.iter().filter_map(|call| Some(milliseconds(&call.started_at)? + call.total_ms?));
+/// Returns the milliseconds from the start of a request's first call to the end of its last call.
+pub(super) fn duration_ms(row: &RequestRow) -> Option<f64> {
+    let began = parse_milliseconds(&row.calls.first()?.started_at)?;
+    let ends =
+        row.calls.iter().filter_map(|call| Some(parse_milliseconds(&call.started_at)? + call.total_ms?));
     ends.reduce(f64::max).map(|end| (end - began).max(0.0))
 }
 
 /// Converts a time in the store's format to milliseconds since 1970.
 #[expect(clippy::cast_precision_loss, reason = "2^53 milliseconds are longer than the calendar")]
-pub(super) fn milliseconds(at: &str) -> Option<f64> {
+pub(super) fn parse_milliseconds(at: &str) -> Option<f64> {
     let fraction = at.get(20..23).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
-    Some((words::parse_seconds(at)? * 1_000 + fraction) as f64)
+    Some((display::parse_seconds(at)? * 1_000 + fraction) as f64)
 }
 
 /// Describes briefly what happened to a request, and what the gateway did.
@@ -210,9 +219,10 @@ pub(super) fn describe_request(row: &RequestRow) -> (String, Option<String>) {
         row.calls.iter().filter(|call| call.http_status.is_none_or(|status| status >= 400)).count() as u64;
     match (row.cuts.first(), row.outcome.as_str()) {
         (Some(cut), _) => (describe_cut(row, cut), Some(describe_result(cut, &row.outcome))),
-        (None, "whole") if row.calls.len() > 1 && failed > 0 => {
-            (format!("Passed after {}", words::count_with_noun(failed, "failed call", "failed calls")), None)
-        }
+        (None, "whole") if row.calls.len() > 1 && failed > 0 => (
+            format!("Passed after {}", display::count_with_noun(failed, "failed call", "failed calls")),
+            None,
+        ),
         (None, "whole") => ("Passed unchanged".to_owned(), None),
         (None, "cut") => ("Cut, and passed as it came".to_owned(), None),
         (None, "recovering") => ("Cut; the rest is being asked for".to_owned(), None),
@@ -226,11 +236,11 @@ pub(super) fn describe_request(row: &RequestRow) -> (String, Option<String>) {
     }
 }
 
-fn describe_cut(row: &RequestRow, cut: &LogRow) -> String {
+fn describe_cut(row: &RequestRow, cut: &RecoveryRow) -> String {
     let call =
         row.calls.iter().find(|call| call.verdict.as_deref() == Some("cut")).or_else(|| row.calls.first());
     let after = match (call.and_then(|call| call.tokens.output), cut.initial_chunk_length) {
-        (Some(tokens), _) => format!(" after {}", words::count_with_noun(tokens, "token", "tokens")),
+        (Some(tokens), _) => format!(" after {}", display::count_with_noun(tokens, "token", "tokens")),
         (None, Some(bytes)) => format!(" after {bytes} bytes"),
         (None, None) => String::new(),
     };
@@ -245,20 +255,20 @@ fn describe_cut(row: &RequestRow, cut: &LogRow) -> String {
     }
 }
 
-fn describe_result(cut: &LogRow, outcome: &str) -> String {
+fn describe_result(cut: &RecoveryRow, outcome: &str) -> String {
     match (outcome, cut.reason.as_str()) {
-        ("resumed", _) => seam_in_words(cut.seam_style.as_deref()).to_owned(),
+        ("resumed", _) => describe_seam(cut.seam_style.as_deref()).to_owned(),
         ("restarted", _) => "generated again from the beginning".to_owned(),
         ("corrected", _) => "the form was corrected".to_owned(),
-        ("cut", LEFT_BY_OWN_LIMIT) => "not resumed: the client set this limit".to_owned(),
-        ("cut", LEFT_BY_WARN) => "not resumed: the mode is warn".to_owned(),
-        ("cut", LEFT_BY_CLOSING_LIMIT) => "not resumed: the budget of the session is used up".to_owned(),
+        ("cut", REASON_CLIENT_LIMIT) => "not resumed: the client set this limit".to_owned(),
+        ("cut", REASON_WARN_MODE) => "not resumed: the mode is warn".to_owned(),
+        ("cut", REASON_CLOSING_LIMIT) => "not resumed: the budget of the session is used up".to_owned(),
         (_, reason) => reason.to_owned(),
     }
 }
 
 /// Describes how two parts were joined.
-pub(super) fn seam_in_words(style: Option<&str>) -> &'static str {
+pub(super) fn describe_seam(style: Option<&str>) -> &'static str {
     match style {
         Some("exact") => "joined at the cut",
         Some("token") => "joined after the last whole token",

@@ -1,13 +1,13 @@
-//! Shows supervised runs: all of them as cards, and one run with its timeline. (CG-6)
+//! Shows supervised runs: all runs as cards, and one run with its timeline (CG-6).
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
 use maud::{Markup, html};
 
-use super::layout::{Frame, card, chip, next_page_link, percent_encode, scroll};
+use super::layout::{PageFrame, card, chip, next_page_link, percent_encode, scroll};
 use super::plot::Bar;
-use super::{ROWS, words};
-use crate::answer::Failure;
+use super::{ROWS_PER_PAGE, display};
+use crate::answer::ConsoleError;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -15,22 +15,27 @@ use crate::reading;
 /// The address of the list.
 const LIST_PATH: &str = "/endmark/runs";
 
-/// A context is nearly full from this percentage on, if the run's own threshold is unknown.
+/// Percentage from which a context is nearly full, if the run's own threshold is unknown.
 const NEARLY_FULL_PERCENT: f64 = 80.0;
 
-/// How often the runs of other machines are read, in seconds. They send no events to this gateway.
-const SECONDS: u32 = 5;
+/// Interval in seconds at which the runs of other machines are read, because those send no events to this
+/// gateway.
+const REFRESH_SECONDS: u32 = 5;
 
 /// Maximum attempts that are drawn as squares.
 const MAX_SQUARES: u32 = 8;
 
 /// Lists all runs, newest first. Each event refreshes the page.
-pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
-    let query = Query::parse(query, &reading::RUNS)?;
-    let ((all, next), is_alone) = reading::load_runs(store, &query, ROWS).await?;
-    let (ended, active): (Vec<&AgentRun>, Vec<&AgentRun>) = all.iter().partition(|run| run.is_over());
+pub(super) async fn list_page(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+) -> Result<Markup, ConsoleError> {
+    let query = Query::parse(query, &reading::RUN_PARAMETERS)?;
+    let ((all, next), is_alone) = reading::load_runs(store, &query, ROWS_PER_PAGE).await?;
+    let (ended, active): (Vec<&AgentRun>, Vec<&AgentRun>) = all.iter().partition(|run| run.has_ended());
     let content = html! {
-        (state(&all))
+        (summary_line(&all))
         @if is_alone { p.muted { "The database cannot be read now. These are the runs of this machine alone." } }
         @if all.is_empty() { section.card { p.muted {
             "No run is recorded. " code { "endmark run --template T --artifact FILE -- AGENT" } " supervises an agent until its work is finished."
@@ -39,53 +44,53 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         @if !ended.is_empty() { h2 { "Ended" } (cards(ended)) }
         (next_page_link(LIST_PATH, &[], "before", next.as_deref()))
     };
-    let frame = Frame {
-        place: LIST_PATH,
+    let frame = PageFrame {
+        current_address: LIST_PATH,
         title: "Fleet",
         json: Some("/endmark/api/runs".to_owned()),
-        events: Some("/endmark/api/runs/events".to_owned()),
-        seconds: store.location().postgres().map(|_| SECONDS),
+        refresh_events: Some("/endmark/api/runs/events".to_owned()),
+        refresh_seconds: store.location().postgres().map(|_| REFRESH_SECONDS),
     };
     Ok(frame.page(console, &content))
 }
 
-fn state(runs: &[AgentRun]) -> Markup {
+fn summary_line(runs: &[AgentRun]) -> Markup {
     let count = |of: fn(&AgentRun) -> bool| runs.iter().filter(|run| of(run)).count() as u64;
-    let (active, at_risk) = (count(|run| !run.is_over()), count(is_at_risk));
-    let (succeeded, ended) = (count(|run| run.state == "succeeded"), count(AgentRun::is_over));
+    let (active, at_risk) = (count(|run| !run.has_ended()), count(is_at_risk));
+    let (succeeded, ended) = (count(|run| run.state == "succeeded"), count(AgentRun::has_ended));
     html! { div.lead { h1.state {
         @if runs.is_empty() { "No run yet." }
         @else {
-            b { (active) } " of " (words::count_with_noun(runs.len() as u64, "run", "runs")) @if active == 1 { " is active" } @else { " are active" }
+            b { (active) } " of " (display::count_with_noun(runs.len() as u64, "run", "runs")) @if active == 1 { " is active" } @else { " are active" }
             @if at_risk > 0 { ", and " b.bad { (at_risk) @if at_risk == 1 { " is at risk" } @else { " are at risk" } } }
             ". " @if ended > 0 { b.good { (succeeded) } " succeeded, " (ended - succeeded) " did not." }
         }
     } } }
 }
 
-/// Returns whether a run needs attention because its context is nearly full or its supervisor died.
+/// Whether a run needs attention, because its context is nearly full or its supervisor died.
 pub(super) fn is_at_risk(run: &AgentRun) -> bool {
-    !run.is_over() && (run.context_exhaustion_risk || !run.is_supervised)
+    !run.has_ended() && (run.context_exhaustion_risk || !run.is_supervised)
 }
 
-/// The name of a run, or its artifact if it has no name.
+/// Returns the name of a run, or its artifact if it has no name.
 pub(super) fn name(run: &AgentRun) -> Markup {
-    words::name(run.name.as_deref().unwrap_or(&run.artifact))
+    display::name(run.name.as_deref().unwrap_or(&run.artifact))
 }
 
-/// Returns how much of the context the largest call filled, in percent.
+/// Returns the share of the context that the largest call filled, in percent.
 pub(super) fn context_percent(run: &AgentRun) -> Option<f64> {
     let (largest, limit) = run.largest_call_tokens.zip(run.limit_tokens.filter(|limit| *limit > 0))?;
-    Some(words::share(largest, limit))
+    Some(display::share(largest, limit))
 }
 
-/// Runs as cards.
+/// Shows runs as cards.
 pub(super) fn cards<'a>(runs: impl IntoIterator<Item = &'a AgentRun>) -> Markup {
     html! { ul.runs { @for run in runs { li class={ "card run" @if is_at_risk(run) { " at-risk" } } {
         header {
             div {
                 h3 { a href={ (LIST_PATH) "/" (percent_encode(&run.id)) } { (name(run)) } }
-                p.sub { (words::name(&run.agent)) @if run.is_over() { " wrote " } @else { " writes " } (words::name(&run.artifact)) @if let Some(machine) = &run.machine { " on " (words::name(&machine.name)) } }
+                p.sub { (display::name(&run.agent)) @if run.has_ended() { " wrote " } @else { " writes " } (display::name(&run.artifact)) @if let Some(machine) = &run.machine { " on " (display::name(&machine.name)) } }
             }
             (run_chip(run))
         }
@@ -98,33 +103,33 @@ pub(super) fn cards<'a>(runs: impl IntoIterator<Item = &'a AgentRun>) -> Markup 
 }
 
 fn run_chip(run: &AgentRun) -> Markup {
-    if run.is_over() || run.is_supervised {
+    if run.has_ended() || run.is_supervised {
         return html! { @if is_at_risk(run) { span.chip.bad { bdi { (run.state) } ", at risk" } } @else { (chip(&run.state)) } };
     }
     html! { @match run.last_known_at() {
-        Some(at) => { span.chip.bad { "silent; " bdi { (run.state) } " as last known " (words::time(words::unix_now(), at)) } },
+        Some(at) => { span.chip.bad { "silent; " bdi { (run.state) } " as last known " (display::time_ago(display::unix_now(), at)) } },
         None => { span.chip.bad { "supervisor gone" } },
     } }
 }
 
-/// The context as a bar, and the figures of a run.
+/// Shows the context as a bar, and the figures of a run.
 fn summary(run: &AgentRun) -> Markup {
     let squares = |state: &str| match state {
         _ if run.max_attempts > MAX_SQUARES => 0,
         _ => run.max_attempts,
     };
     html! {
-        (context(run))
+        (format_context(run))
         dl {
             div { dt { "Attempt" } dd {
                 span.tries aria-hidden="true" { @for at in 1..=squares(&run.state) {
-                    i class=[if at < run.attempt || (at == run.attempt && run.is_over()) { Some("done") } else if at == run.attempt { Some("now") } else { None }] {}
+                    i class=[if at < run.attempt || (at == run.attempt && run.has_ended()) { Some("done") } else if at == run.attempt { Some("now") } else { None }] {}
                 } }
                 (run.attempt) " of " (run.max_attempts)
             } }
-            div { dt { "Tokens" } dd { @if run.token_usage.total == 0 { "unknown" } @else { (words::tokens(run.token_usage.total)) } } }
+            div { dt { "Tokens" } dd { @if run.token_usage.total == 0 { "unknown" } @else { (display::tokens(run.token_usage.total)) } } }
             div { dt { "Cost" } dd { @match dollars(run) { Some(cost) => (cost), None => "unknown" } } }
-            div { dt { "Time" } dd { @match took(run) { Some(took) => (words::span(took)), None => "unknown" } } }
+            div { dt { "Time" } dd { @match duration_seconds(run) { Some(took) => (display::seconds(took)), None => "unknown" } } }
         }
     }
 }
@@ -132,68 +137,68 @@ fn summary(run: &AgentRun) -> Markup {
 fn dollars(run: &AgentRun) -> Option<Markup> {
     let exact = run.cost_usd.as_deref()?;
     let nano = exact.parse().ok().and_then(|dollars| endmark_context::rate_from_dollars(dollars).ok())?;
-    Some(html! { span title={ "$" (exact) } { (words::money(nano)) } })
+    Some(html! { span title={ "$" (exact) } { (display::money(nano)) } })
 }
 
 /// Returns the duration of a run in seconds, until its end or its last report.
-fn took(run: &AgentRun) -> Option<u64> {
-    let began = words::parse_seconds(run.started_at.as_deref()?)?;
+fn duration_seconds(run: &AgentRun) -> Option<u64> {
+    let began = display::parse_seconds(run.started_at.as_deref()?)?;
     let ended = run.ended_at.as_deref().or(run.last_known_at());
-    let ended = ended.and_then(words::parse_seconds).unwrap_or_else(words::unix_now);
+    let ended = ended.and_then(display::parse_seconds).unwrap_or_else(display::unix_now);
     Some(ended.saturating_sub(began))
 }
 
-/// The tokens of the largest call compared with the model's limit.
-fn context(run: &AgentRun) -> Markup {
+/// Shows the tokens of the largest call compared with the model's limit.
+fn format_context(run: &AgentRun) -> Markup {
     let Some((percent, limit)) = context_percent(run).zip(run.limit_tokens) else {
         return html! { div.context { p { span { "Context" } span { "not reported by this agent" } } } };
     };
     let is_full = run.context_exhaustion_risk || percent >= NEARLY_FULL_PERCENT;
     let class = if is_full { "bad" } else { "history" };
     html! { div.context {
-        p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (words::tokens(limit)) } @if run.context_exhaustion_risk { span { "nearly full" } } }
+        p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (display::tokens(limit)) } @if run.context_exhaustion_risk { span { "nearly full" } } }
         (Bar { class, spent: percent, height: 10, ..Bar::default() }.draw(&format!("largest call at {percent:.0} percent of the context")))
     } }
 }
 
 /// Shows one run.
-pub(super) async fn one(
+pub(super) async fn run_page(
     console: &Console,
     store: &Store,
     query: Option<&str>,
     id: &str,
-) -> Result<Markup, Failure> {
+) -> Result<Markup, ConsoleError> {
     Query::parse(query, &[])?;
-    let (run, events) = reading::run(store, id).await?;
+    let (run, events) = reading::load_run(store, id).await?;
     let content = html! {
         div.lead { div {
             p.crumb { a href=(LIST_PATH) { "Fleet" } " / " bdi.id { (run.id) } }
             h1 { (name(&run)) " " (run_chip(&run)) }
-            p.muted { (words::name(&run.agent)) ", " (words::name(&run.artifact)) @if let Some(reason) = &run.reason { ": " bdi { (reason) } } }
+            p.muted { (display::name(&run.agent)) ", " (display::name(&run.artifact)) @if let Some(reason) = &run.reason { ": " bdi { (reason) } } }
         } }
         section.card.run aria-label="Progress" { (summary(&run)) }
         (card("timeline", &html! { "Timeline" }, &html! {}, &scroll("Events", &timeline(&events))))
         (card("facts", &html! { "Facts" }, &html! {}, &facts(&run)))
     };
-    let frame = Frame {
-        place: LIST_PATH,
+    let frame = PageFrame {
+        current_address: LIST_PATH,
         title: "A run",
         json: Some(format!("/endmark/api/runs/{}", percent_encode(&run.id))),
-        events: Some(format!("/endmark/api/runs/events?run={}", percent_encode(&run.id))),
-        seconds: store.location().postgres().map(|_| SECONDS),
+        refresh_events: Some(format!("/endmark/api/runs/events?run={}", percent_encode(&run.id))),
+        refresh_seconds: store.location().postgres().map(|_| REFRESH_SECONDS),
     };
     Ok(frame.page(console, &content))
 }
 
 fn timeline(events: &[RunEventReport]) -> Markup {
-    let now = words::unix_now();
+    let now = display::unix_now();
     html! { table {
         thead { tr { th scope="col" { "State" } th scope="col" { "What happened" } th scope="col" { "Attempt" } th.when scope="col" { "When" } } }
         tbody { @for event in events { tr {
             td { (chip(&event.state)) }
             td.what { bdi { (event.message) } span.sub { bdi { (event.event) } @if let Some(reason) = &event.reason { ": " bdi { (reason) } } } }
             td { (event.attempt) }
-            td.when { @if let Some(at) = &event.at { (words::time(now, at)) } }
+            td.when { @if let Some(at) = &event.at { (display::time_ago(now, at)) } }
         } } }
     } }
 }
@@ -204,16 +209,16 @@ fn facts(run: &AgentRun) -> Markup {
         div { dt { "Command" } dd { code { bdi { (run.command.join(" ")) } } } }
         div { dt { "Folder" } dd.id { bdi { (run.folder) } } }
         @if let Some(machine) = &run.machine {
-            div { dt { "Machine" } dd { (words::name(&machine.name)) } }
+            div { dt { "Machine" } dd { (display::name(&machine.name)) } }
             div { dt { "Instance" } dd.id { bdi { (machine.instance) } } }
         }
         div { dt { "Template" } dd { bdi { (run.template.as_deref().unwrap_or("none")) } } }
         div { dt { "Session" } dd { bdi { (run.session.as_deref().unwrap_or(unknown)) } } }
-        div { dt { "Model" } dd { (words::name(run.model.as_deref().unwrap_or(unknown))) } }
-        div { dt { "Tokens" } dd { (words::count(run.token_usage.input)) " in, " (words::count(run.token_usage.output)) " out, " (words::count(run.token_usage.total)) " in all" } }
+        div { dt { "Model" } dd { (display::name(run.model.as_deref().unwrap_or(unknown))) } }
+        div { dt { "Tokens" } dd { (display::count(run.token_usage.input)) " in, " (display::count(run.token_usage.output)) " out, " (display::count(run.token_usage.total)) " in all" } }
         div { dt { "Largest call" } dd { @match (run.largest_call_tokens, run.limit_tokens) {
-            (Some(largest), Some(limit)) => { (words::count(largest)) " of " (words::count(limit)) " tokens" },
-            (Some(largest), None) => { (words::count(largest)) " tokens; the limit of the model is unknown" },
+            (Some(largest), Some(limit)) => { (display::count(largest)) " of " (display::count(limit)) " tokens" },
+            (Some(largest), None) => { (display::count(largest)) " tokens; the limit of the model is unknown" },
             (None, _) => { "calls are not reported" },
         } } }
         div { dt { "Verdict" } dd { bdi { (run.verdict.as_deref().unwrap_or("none yet")) } } }

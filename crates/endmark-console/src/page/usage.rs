@@ -3,10 +3,10 @@
 use endmark_store::Store;
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, lead, number, scroll};
+use super::display;
+use super::layout::{self, PageFrame, lead, number, scroll};
 use super::plot::{Column, ColumnPlot, Segment};
-use super::words;
-use crate::answer::Failure;
+use crate::answer::ConsoleError;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -18,12 +18,16 @@ const PAGE_PATH: &str = "/endmark/usage";
 /// Maximum number of rows that are shown. The JSON route returns all rows.
 const MAX_ROWS: usize = 200;
 
-/// Days that are drawn.
+/// Maximum number of days that are drawn.
 const MAX_DAYS: usize = 60;
 
-/// The sums.
-pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
-    let query = Query::parse(query, &reading::USAGE)?;
+/// Shows the usage page.
+pub(super) async fn page(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+) -> Result<Markup, ConsoleError> {
+    let query = Query::parse(query, &reading::USAGE_PARAMETERS)?;
     let (report, by) = reading::load_usage(console, store, &query).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let content = html! {
@@ -37,47 +41,48 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
             }
             div.do { button.primary { "Show" } }
         }
-        @if by == UsageKey::Day && !report.rows.is_empty() { (plot(&report)) }
+        @if by == UsageKey::Day && !report.rows.is_empty() { (draw_daily_tokens(&report)) }
         section.card aria-label="Usage" { (table(&report)) }
     };
     let json = format!("/endmark/api/usage?by={}", by.name());
-    Ok(Frame { place: PAGE_PATH, title: "Usage", json: Some(json), ..Frame::default() }
+    Ok(PageFrame { current_address: PAGE_PATH, title: "Usage", json: Some(json), ..PageFrame::default() }
         .page(console, &content))
 }
 
-/// The tokens of each day as columns.
-fn plot(report: &UsageReport) -> Markup {
+/// Plots the tokens of each day as columns.
+fn draw_daily_tokens(report: &UsageReport) -> Markup {
     let newest = report.rows.iter().rev().take(MAX_DAYS).rev();
     let columns: Vec<Column> = newest
         .map(|row| {
             let (prompt, completion) = (row.total.prompt_tokens, row.total.completion_tokens);
             Column {
-                label: words::weekday(&row.key).into(),
+                label: display::weekday(&row.key).into(),
                 title: format!(
                     "{}: {} in, {} out, {}",
                     row.key,
-                    words::count(prompt),
-                    words::count(completion),
+                    display::count(prompt),
+                    display::count(completion),
                     row.total.dollars_in_words(2)
                 ),
                 segments: vec![
                     Segment { class: "history", amount: prompt },
                     Segment { class: "output", amount: completion },
                 ],
-                total: words::money(row.total.nano_usd),
+                total: display::money(row.total.nano_usd),
                 ..Column::default()
             }
         })
         .collect();
-    let columns = if columns.len() > 8 { sparse(columns) } else { columns };
+    let columns = if columns.len() > 8 { without_overlapping_labels(columns) } else { columns };
     let label = "Tokens by day. The table below has every number.";
-    let plot = ColumnPlot { label, columns: &columns, height: 192.0, tick: words::tokens, reaches: 0 };
+    let plot =
+        ColumnPlot { label, columns: &columns, height: 192.0, format_tick: display::tokens, min_axis_end: 0 };
     let legend = html! { ul.legend { li.output { "completion tokens" } li.history { "prompt tokens" } } };
     layout::card("by-day", &html! { "Tokens by day, with their cost" }, &legend, &plot.draw(&html! {}))
 }
 
 /// Removes labels that would overlap.
-fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
+fn without_overlapping_labels(mut columns: Vec<Column>) -> Vec<Column> {
     let every = columns.len().div_ceil(8);
     for (at, column) in columns.iter_mut().rev().enumerate() {
         column.total.clear();
@@ -88,7 +93,7 @@ fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
     columns
 }
 
-/// Sums as a table.
+/// Shows sums as a table.
 pub(super) fn table(report: &UsageReport) -> Markup {
     let rows = html! {
         table {
@@ -102,8 +107,8 @@ pub(super) fn table(report: &UsageReport) -> Markup {
                 th.num scope="col" { "Estimated calls" }
                 th.num scope="col" { "USD" }
             } }
-            tbody { @for row in report.rows.iter().take(MAX_ROWS) { (line(row)) } }
-            tfoot { tr { th scope="row" { "Total" } (sums(&report.total)) } }
+            tbody { @for row in report.rows.iter().take(MAX_ROWS) { (sum_row(row)) } }
+            tfoot { tr { th scope="row" { "Total" } (sum_cells(&report.total)) } }
         }
     };
     html! {
@@ -113,23 +118,23 @@ pub(super) fn table(report: &UsageReport) -> Markup {
     }
 }
 
-fn line(row: &UsageSum) -> Markup {
+fn sum_row(row: &UsageSum) -> Markup {
     html! { tr {
         @match row.by {
             UsageKey::Session => td { (layout::session(&row.key)) },
             UsageKey::Key => td { (layout::client(&row.key)) },
             UsageKey::Day => td.nowrap { (row.key) },
-            _ => td { (words::name(&row.key)) },
+            _ => td { (display::name(&row.key)) },
         }
-        (sums(&row.total))
+        (sum_cells(&row.total))
     } }
 }
 
-fn sums(total: &Total) -> Markup {
+fn sum_cells(total: &Total) -> Markup {
     html! {
         @for amount in [total.calls, total.prompt_tokens, total.cached_tokens, total.completion_tokens, total.reasoning_tokens, total.estimated_calls] {
-            (number(words::count(amount)))
+            (number(display::count(amount)))
         }
-        td.num { (words::cost(total)) }
+        td.num { (display::cost(total)) }
     }
 }

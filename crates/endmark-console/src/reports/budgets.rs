@@ -1,6 +1,6 @@
 //! The state of budgets (CX-7).
 
-use endmark_context::budget::{Period, Rule, Scope};
+use endmark_context::budget::{BudgetRule, Period, Scope};
 use endmark_store::{BudgetRow, Key, KeyBudget};
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct BudgetEntry {
 
 impl BudgetEntry {
     /// Builds the report of a row, with its rule or key.
-    pub fn new(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
+    pub fn new(row: &BudgetRow, rules: &[BudgetRule], keys: &[Key]) -> Self {
         let of_key = keys
             .iter()
             .filter(|key| row.scope == Scope::Key.name() && row.subject == key.identity())

@@ -3,7 +3,7 @@
 use endmark_store::{UsageRow, with_zone};
 use serde::Serialize;
 
-use super::zoned;
+use super::serialize_with_zone;
 
 /// One upstream call. The fields have the names of the columns.
 // Fields: each corresponds to a column of the published report.
@@ -19,7 +19,7 @@ pub struct CallReport<'a> {
     pub model: &'a str,
     pub answered_model: Option<&'a str>,
     pub streamed: bool,
-    #[serde(serialize_with = "zoned")]
+    #[serde(serialize_with = "serialize_with_zone")]
     pub started_at: &'a str,
     pub ended_at: Option<String>,
     pub http_status: Option<u16>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use endmark_store::CompactionRow;
 use serde::Serialize;
 
-use super::zoned;
+use super::serialize_with_zone;
 
 /// Compactions, the newest first.
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ pub struct CompactionEntry {
     /// The handle with which `endmark read` shows the original request. Null if it was not kept.
     pub handle: Option<String>,
     /// The time of the compaction, in RFC 3339.
-    #[serde(serialize_with = "zoned")]
+    #[serde(serialize_with = "serialize_with_zone")]
     pub created_at: String,
     /// The hash of the session; null if unknown.
     pub session: Option<String>,

@@ -1,18 +1,18 @@
-//! Reports how many replies were cut, in which way, with which outcome, and the cost of resuming (PC-9).
+//! Reports the number, kinds and outcomes of cut replies, and the cost of resuming them (PC-9).
 
 use endmark_context::Models;
 use endmark_store::{
-    CountedCalls, CutPeriod, CutSummary, Reader, SharedReport, StoreError, UsageReport, UsageSummary,
+    CountedCalls, CutPeriod, CutReport, CutSummary, Reader, SharedCutReport, StoreError, UsageSummary,
 };
 use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
 
-/// Describes the method of the estimate.
-const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
+/// Describes how the cost is estimated.
+const ESTIMATE_METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
 sent again, and at most [resume] continuation_tokens come back; tokens that were not reported are estimated";
 
-/// Decimal places of dollars for people. Most continuations cost less than a cent.
+/// Decimal places of dollar amounts in text. Most continuations cost less than a cent.
 const DOLLAR_PLACES: usize = 6;
 
 /// A report about a span of time, from the ledger.
@@ -96,17 +96,17 @@ pub struct Spent {
     pub nano_usd: u64,
 }
 
-/// The data that a report is built from.
+/// The data for a report.
 #[derive(Debug)]
-pub struct FoundCuts {
-    read: UsageReport,
+pub struct CutData {
+    report: CutReport,
     spent: Spent,
     /// Whether the records of other gateways that share the database are missing.
     pub this_gateway_alone: bool,
 }
 
-impl FoundCuts {
-    /// Reads the data of the last `seconds` seconds, with the prices of this table.
+impl CutData {
+    /// Reads the data of the last `seconds` seconds, and prices it with these models.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -119,44 +119,44 @@ impl FoundCuts {
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
     pub fn read_before(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
-        Self::new(models, |of_recovery| reader.usage_before(seconds, of_recovery))
+        Self::new(models, |of_recovery| reader.usage_of_previous_span(seconds, of_recovery))
     }
 
-    /// Returns the data of all gateways that share a database, with the prices of this table.
-    pub fn of_all(shared: &SharedReport, models: &Models) -> Self {
+    /// Prices the data of all gateways that share a database.
+    pub fn of_all(shared: &SharedCutReport, models: &Models) -> Self {
         Self::priced(models, |of_recovery| shared.report(of_recovery))
     }
 
     /// Returns the cut replies by period and outcome.
     pub fn cut_periods(&self) -> &[CutPeriod] {
-        &self.read.cut_periods
+        &self.report.cut_periods
     }
 
     fn new(
         models: &Models,
-        read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> Result<UsageReport, StoreError>,
+        read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> Result<CutReport, StoreError>,
     ) -> Result<Self, StoreError> {
         let mut failure = None;
         let found = Self::priced(models, |of_recovery| {
             read(of_recovery).unwrap_or_else(|error| {
                 failure = Some(error);
-                UsageReport::default()
+                CutReport::default()
             })
         });
         failure.map_or(Ok(found), Err)
     }
 
-    fn priced(models: &Models, read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> UsageReport) -> Self {
+    fn priced(models: &Models, read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> CutReport) -> Self {
         let (mut sums, mut calls_unreported) = (Sums::new(UsageKey::Purpose, models), 0);
         let read = read(&mut |summed| {
             calls_unreported += summed.sums.unreported;
             sums.add(summed);
         });
-        for call in &read.recoveries_billed_apart {
-            sums.correct(call);
+        for call in &read.separately_billed_recoveries {
+            sums.correct_price(call);
         }
-        let (_, total) = sums.finish();
-        Self { read, spent: Spent::new(total, calls_unreported), this_gateway_alone: false }
+        let (_, total) = sums.into_rows();
+        Self { report: read, spent: Spent::new(total, calls_unreported), this_gateway_alone: false }
     }
 }
 
@@ -192,9 +192,9 @@ pub struct Estimate {
 }
 
 impl<'a> CutsReport<'a> {
-    /// Builds the report.
-    pub fn new(found: &'a FoundCuts, since: &'a str, continuation_tokens: u64) -> Self {
-        let read = &found.read;
+    /// Builds the report. `continuation_tokens` is the maximum output of one continuation, for the estimate.
+    pub fn new(found: &'a CutData, since: &'a str, continuation_tokens: u64) -> Self {
+        let read = &found.report;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();
         let left: Vec<&CutSummary> = read.cuts.iter().filter(|cut| cut.outcome == "cut").collect();
         let replies = left.iter().map(|cut| cut.replies).sum::<u64>();
@@ -237,7 +237,7 @@ impl<'a> CutsReport<'a> {
                 prompt_tokens: left.iter().map(|cut| cut.resent_tokens).sum(),
                 output_tokens_at_most: replies.saturating_mul(continuation_tokens),
                 replies_guessed: left.iter().map(|cut| cut.estimated).sum(),
-                method: METHOD,
+                method: ESTIMATE_METHOD,
             },
             this_gateway_alone: found.this_gateway_alone,
         }

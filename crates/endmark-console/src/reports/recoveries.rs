@@ -1,11 +1,11 @@
 //! Reports recoveries: the cut replies and their outcomes (PC-7).
 
-use endmark_store::{LogRow, Piece, Recovery, RequestRecords};
+use endmark_store::{Recovery, RecoveryRow, ReplyPiece, RequestRecords};
 use serde::Serialize;
 
 use super::NotAsked;
 use super::calls::CallReport;
-use super::zoned;
+use super::serialize_with_zone;
 
 /// A list of recoveries, as the routes and commands return it.
 #[expect(missing_docs, reason = "they have the names of what they report")]
@@ -45,7 +45,7 @@ pub struct RecoveryEntry<'a> {
     pub initial_chunk_length: Option<i64>,
     pub resume_attempts: i64,
     pub final_status: &'static str,
-    #[serde(serialize_with = "zoned")]
+    #[serde(serialize_with = "serialize_with_zone")]
     pub timestamp: &'a str,
     pub request_id: &'a str,
     pub slot: &'a str,
@@ -70,7 +70,7 @@ pub struct RecoveryEntry<'a> {
 
 impl<'a> RecoveryEntry<'a> {
     /// Builds the report of a row.
-    pub fn new(row: &'a LogRow) -> Self {
+    pub fn new(row: &'a RecoveryRow) -> Self {
         Self {
             id: row.id,
             task_id: &row.task_id,
@@ -131,14 +131,14 @@ pub struct PieceSeam<'a> {
     pub confidence: Option<f64>,
 }
 
-/// Returns recoveries, as a list.
-pub fn list_report(rows: &[LogRow], this_gateway_alone: bool) -> RecoveriesReport<'_> {
+/// Returns a report with a list of recoveries.
+pub fn list_report(rows: &[RecoveryRow], this_gateway_alone: bool) -> RecoveriesReport<'_> {
     RecoveriesReport { rows: rows.iter().map(RecoveryEntry::new).collect(), calls: None, this_gateway_alone }
 }
 
-/// Returns a recovery with its pieces.
+/// Returns a report about one recovery with its pieces.
 pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
-    let entry = |row| RecoveryEntry { pieces: pieces(recovery, row), ..RecoveryEntry::new(row) };
+    let entry = |row| RecoveryEntry { pieces: piece_reports(recovery, row), ..RecoveryEntry::new(row) };
     RecoveriesReport {
         rows: recovery.rows.iter().map(entry).collect(),
         calls: None,
@@ -146,20 +146,20 @@ pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
     }
 }
 
-/// Returns everything about a request. A request without a cut has only its upstream calls.
+/// Returns a report about one request. If no reply was cut, it contains only the upstream calls.
 pub fn request_report(records: &RequestRecords) -> RecoveriesReport<'_> {
     let rows = records.recovery.as_ref().map_or(Vec::new(), |recovery| recovery_report(recovery).rows);
     let calls = Some(records.calls().iter().map(CallReport::new).collect());
     RecoveriesReport { rows, calls, this_gateway_alone: false }
 }
 
-/// Returns the pieces of a row; `None` if another gateway keeps them.
-fn pieces<'a>(recovery: &'a Recovery, row: &LogRow) -> Option<Vec<PieceReport<'a>>> {
+/// Returns the pieces of a row, or `None` if another gateway keeps them.
+fn piece_reports<'a>(recovery: &'a Recovery, row: &RecoveryRow) -> Option<Vec<PieceReport<'a>>> {
     row.other_gateway.is_none().then(|| recovery.row_pieces(row.id).map(PieceReport::new).collect())
 }
 
 impl<'a> PieceReport<'a> {
-    fn new(piece: &'a Piece) -> Self {
+    fn new(piece: &'a ReplyPiece) -> Self {
         let seam = |at| PieceSeam {
             at,
             style: piece.seam_style.as_deref(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::calls::CallReport;
 use super::usage::{Sums, Total, UsageKey};
-use super::{recoveries, zoned};
+use super::{recoveries, serialize_with_zone};
 use endmark_context::Models;
 
 /// Requests, the newest first.
@@ -18,7 +18,7 @@ pub struct RequestsReport<'a> {
     pub this_gateway_alone: bool,
 }
 
-/// One request.
+/// The outcome, usage and calls of one request.
 #[derive(Debug, Serialize)]
 pub struct RequestEntry<'a> {
     /// The id of the request.
@@ -43,7 +43,7 @@ pub struct RequestEntry<'a> {
 #[derive(Debug, Serialize)]
 pub struct Refusal<'a> {
     /// The time of the refusal.
-    #[serde(serialize_with = "zoned")]
+    #[serde(serialize_with = "serialize_with_zone")]
     pub at: &'a str,
     /// The HTTP status of the response.
     pub status: u16,
@@ -77,13 +77,13 @@ impl<'a> From<&'a RefusedRequest> for Refusal<'a> {
 }
 
 impl<'a> RequestEntry<'a> {
-    /// Builds the report of a request, with the prices of this table.
+    /// Builds the report of a request, and prices its calls with these models.
     pub fn new(row: &'a RequestRow, models: &Models) -> Self {
         Self {
             request_id: row.request_id(),
             outcome: &row.outcome,
             is_worth_a_look: row.needs_attention(),
-            total: total(&row.calls, models),
+            total: total_usage(&row.calls, models),
             cuts: row.cuts.iter().map(recoveries::RecoveryEntry::new).collect(),
             calls: row.calls.iter().map(CallReport::new).collect(),
             refusal: row.refusal.as_ref().map(Refusal::from),
@@ -91,16 +91,16 @@ impl<'a> RequestEntry<'a> {
     }
 }
 
-/// Returns the sum of usage and cost of several calls.
-pub fn total<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models) -> Total {
+/// Returns the total usage and cost of several calls.
+pub fn total_usage<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models) -> Total {
     let mut sums = Sums::new(UsageKey::Purpose, models);
     for call in calls {
         sums.add_call(call);
     }
-    sums.finish().1
+    sums.into_rows().1
 }
 
-/// Returns whether the gateway made this call to recover a reply.
+/// Whether the gateway made this call to recover a reply.
 pub fn is_recovery(call: &UsageRow) -> bool {
     [Purpose::Resume, Purpose::Correction].iter().any(|purpose| purpose.name() == call.purpose)
 }

@@ -5,10 +5,10 @@ use endmark_runs::AgentRun;
 use endmark_store::{Reader, SessionOutput, StoreError};
 use serde::Serialize;
 
-use super::{compactions, usage, zoned};
+use super::{compactions, serialize_with_zone, usage};
 
 /// Maximum rows of each list.
-const MAX_ROWS: u32 = 1_000;
+const MAX_LIST_ROWS: u32 = 1_000;
 
 /// All data about a session.
 #[derive(Debug, Serialize)]
@@ -28,8 +28,8 @@ pub struct SessionReport {
     pub of_this_gateway: &'static [&'static str],
 }
 
-/// The lists that a gateway reads from its own journal.
-pub(crate) const OF_THIS_GATEWAY: [&str; 3] = ["compactions", "outputs", "runs"];
+/// The lists that are read from the gateway's own journal, and so lack records of other gateways.
+pub(crate) const LISTS_OF_THIS_GATEWAY: [&str; 3] = ["compactions", "outputs", "runs"];
 
 /// A kept output.
 #[derive(Debug, Serialize)]
@@ -43,7 +43,7 @@ pub struct Output {
     /// The number of lines.
     pub lines: u64,
     /// When the output was received, in RFC 3339.
-    #[serde(serialize_with = "zoned")]
+    #[serde(serialize_with = "serialize_with_zone")]
     pub created_at: String,
 }
 
@@ -63,9 +63,13 @@ impl SessionReport {
         let report = Self {
             session: session.to_owned(),
             usage: usage.map_or_else(own, Ok)?,
-            compactions: reader.session_compactions(session, MAX_ROWS)?.into_iter().map(Into::into).collect(),
-            outputs: reader.session_outputs(session, MAX_ROWS)?.into_iter().map(Output::from).collect(),
-            runs: reader.session_runs(session, MAX_ROWS)?.into_iter().map(AgentRun::from).collect(),
+            compactions: reader
+                .session_compactions(session, MAX_LIST_ROWS)?
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            outputs: reader.session_outputs(session, MAX_LIST_ROWS)?.into_iter().map(Output::from).collect(),
+            runs: reader.session_runs(session, MAX_LIST_ROWS)?.into_iter().map(AgentRun::from).collect(),
             of_this_gateway: &[],
         };
         let is_known =

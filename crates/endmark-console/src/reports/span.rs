@@ -1,13 +1,13 @@
-//! Moments and spans of time, as people type them.
+//! Parses times and spans of time as people type them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::Day;
 use endmark_store::utc;
 
-/// Error for an invalid date or span.
+/// Error for a text that is neither a date nor a span.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no day and no span of time")]
+#[error("`{0}` is neither a day nor a span of time")]
 pub struct MomentError(String);
 
 /// Parses a span, such as `90m`, `12h`, `7d` or `4w`, into seconds. Returns `None` if it is invalid or zero.
@@ -31,7 +31,7 @@ pub fn seconds(typed: &str) -> Option<u64> {
     count.checked_mul(seconds).filter(|seconds| *seconds > 0)
 }
 
-/// Converts a day (`2026-11-24`) or a span before now (`7d`) to the store's form.
+/// Converts a day (`2026-11-24`) or a span before now (`7d`) to the store's format.
 ///
 /// # Errors
 /// [`MomentError`] if it is neither.
@@ -42,7 +42,7 @@ pub fn moment(typed: &str) -> Result<String, MomentError> {
     Ok(moment_before(seconds(typed).ok_or_else(|| MomentError(typed.to_owned()))?))
 }
 
-/// Returns the moment this many seconds ago, in the store's form.
+/// Returns the time `seconds` seconds ago, in the store's format.
 pub fn moment_before(seconds: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     utc(u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(seconds.saturating_mul(1_000)))

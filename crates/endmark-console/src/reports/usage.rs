@@ -1,4 +1,4 @@
-//! Sums calls from the store, and applies the prices of the current table.
+//! Sums calls of the store, and applies the current prices.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,10 +8,10 @@ use endmark_store::{
 };
 use serde::{Serialize, Serializer};
 
-/// A time before all rows, and a time after all rows.
+/// A time before all rows and a time after all rows.
 pub const ALL_TIME: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
 
-/// The dimension by which calls are summed.
+/// The property by which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UsageKey {
     /// The session, by its hash.
@@ -29,11 +29,11 @@ pub enum UsageKey {
 }
 
 impl UsageKey {
-    /// All of them.
+    /// All keys, in the order of the documentation.
     pub const ALL: [Self; 6] =
         [Self::Session, Self::Model, Self::Key, Self::Upstream, Self::Day, Self::Purpose];
 
-    /// Its name in answers.
+    /// Returns the key's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -45,7 +45,7 @@ impl UsageKey {
         }
     }
 
-    /// Returns the dimension by which the store sums calls for this key.
+    /// Returns the dimension in which the store sums calls for this key.
     pub fn dimension(self) -> Dimension {
         match self {
             Self::Session => Dimension::Session,
@@ -73,7 +73,7 @@ pub struct UsageReport {
 }
 
 impl UsageReport {
-    /// Sums the calls that began from `since` on and before `until`, both in the store's format.
+    /// Sums the calls that began at or after `since` and before `until`, both in the store's format.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -87,11 +87,11 @@ impl UsageReport {
         Self::sum(reader, by, (by.dimension(), None), (since, until), models)
     }
 
-    /// Prices the sums of all gateways that share a database, which were read in the key's dimension.
-    pub fn of_all(sums: &SharedSums, by: UsageKey, models: &Models) -> Self {
+    /// Prices the sums of all gateways that share a database. The sums must have the dimension of the key.
+    pub fn from_all_gateways(sums: &SharedSums, by: UsageKey, models: &Models) -> Self {
         let mut priced = Sums::new(by, models);
         sums.iter().for_each(|summed| priced.add(&summed));
-        Self::of(priced, &sums.billed_apart)
+        Self::from_sums(priced, &sums.separately_billed)
     }
 
     /// Sums all calls of a session, by model.
@@ -110,19 +110,19 @@ impl UsageReport {
         models: &Models,
     ) -> Result<Self, StoreError> {
         let mut sums = Sums::new(by, models);
-        // Read these calls before the sums, so that each of them is also in the sums.
+        // Read these calls before the sums, so that all of them are also in the sums.
         let session = if of.0 == Dimension::Session { of.1 } else { None };
         let billed_apart = reader.separately_billed_calls(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
-        Ok(Self::of(sums, &billed_apart))
+        Ok(Self::from_sums(sums, &billed_apart))
     }
 
-    fn of(mut sums: Sums<'_>, billed_apart: &[UsageRow]) -> Self {
+    fn from_sums(mut sums: Sums<'_>, billed_apart: &[UsageRow]) -> Self {
         for call in billed_apart {
-            sums.correct(call);
+            sums.correct_price(call);
         }
         let (by, prices_as_of) = (sums.by.name(), sums.models.as_of().to_owned());
-        let (rows, total) = sums.finish();
+        let (rows, total) = sums.into_rows();
         Self { by, rows, total, prices_as_of, this_gateway_alone: false }
     }
 }
@@ -148,7 +148,7 @@ pub struct Total {
     pub usd_at_least: String,
     #[serde(skip)]
     pub nano_usd: u64,
-    /// Cost in millionths of nano-dollars, which is rounded once at the end.
+    /// Cost in millionths of nano-dollars. It is rounded only once, at the end.
     #[serde(skip)]
     millionths: u128,
 }
@@ -178,24 +178,24 @@ impl Serialize for UsageSum {
     }
 }
 
-/// Sums while calls are added.
+/// Sums to which calls are added.
 pub struct Sums<'a> {
     by: UsageKey,
     models: &'a Models,
-    /// The model of each name that was looked up.
+    /// The models that were already looked up, by name.
     known: HashMap<String, Option<&'a Model>>,
     rows: BTreeMap<String, Total>,
 }
 
 impl<'a> Sums<'a> {
-    /// Makes empty sums by this key.
+    /// Creates empty sums by this key.
     pub fn new(by: UsageKey, models: &'a Models) -> Self {
         Self { by, models, known: HashMap::new(), rows: BTreeMap::new() }
     }
 
-    /// Adds calls that count together.
+    /// Adds the sums of calls of one class.
     pub fn add(&mut self, summed: &CountedCalls<'_>) {
-        let CountedCalls { sample_time: at, class, sums, .. } = *summed;
+        let CountedCalls { started_at: at, class, sums, .. } = *summed;
         let day = at.get(..10).unwrap_or_default();
         let mut total = Total {
             calls: sums.calls,
@@ -213,27 +213,28 @@ impl<'a> Sums<'a> {
                 None => total.unpriced_calls = sums.calls,
             }
         }
-        self.row_mut(summed.key, day, class).add(&total);
+        self.sum_mut(summed.key, day, class).add(&total);
     }
 
-    /// Adds one call at its own price.
+    /// Adds a single call with its own price.
     pub fn add_call(&mut self, call: &UsageRow) {
         let (class, sums) = classify(call);
         let key = self.key_of_call(call);
-        self.add(&CountedCalls { sample_time: &call.started_at, key, class: &class, sums: &sums });
+        self.add(&CountedCalls { started_at: &call.started_at, key, class: &class, sums: &sums });
         if call.billing != Billing::default() {
-            self.correct_counted(call, &class, &sums);
+            self.correct_price_of_class(call, &class, &sums);
         }
     }
 
-    /// Corrects the price of an added call, by its tier, its audio, and the provider's searches.
-    pub fn correct(&mut self, call: &UsageRow) {
+    /// Corrects the price of a call whose tokens were already added, for its service tier, its audio tokens
+    /// and the provider's searches.
+    pub fn correct_price(&mut self, call: &UsageRow) {
         let (class, counts) = classify(call);
-        self.correct_counted(call, &class, &counts);
+        self.correct_price_of_class(call, &class, &counts);
     }
 
-    /// Does the same as `correct` for a call that was already counted.
-    fn correct_counted(&mut self, call: &UsageRow, class: &CallClass, counts: &CallSums) {
+    /// Same as `correct`, for a call whose class and counts are known.
+    fn correct_price_of_class(&mut self, call: &UsageRow, class: &CallClass, counts: &CallSums) {
         if class.kinds == 0 {
             return;
         }
@@ -246,13 +247,13 @@ impl<'a> Sums<'a> {
             cached_audio: billing.cached_audio,
             completion_audio: billing.completion_audio,
             web_searches: billing.web_searches,
-            ..tokens(counts)
+            ..priced_tokens(counts)
         };
         let priced = self.find_pricing(day, class).and_then(|(model, at)| {
             let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
             Some(cost)
         });
-        let row = self.row_mut(self.key_of_call(call), day, class);
+        let row = self.sum_mut(self.key_of_call(call), day, class);
         row.millionths =
             row.millionths.saturating_sub(added.unwrap_or(0)).saturating_add(priced.unwrap_or(0));
         let is_newly_unpriced = added.is_some() && priced.is_none();
@@ -269,8 +270,8 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The row of calls with this session or key, day and class.
-    fn row_mut(&mut self, key: &str, day: &str, class: &CallClass) -> &mut Total {
+    /// Returns the sum to which calls of this session or key, day and class belong.
+    fn sum_mut(&mut self, key: &str, day: &str, class: &CallClass) -> &mut Total {
         let key = match self.by {
             UsageKey::Session | UsageKey::Key => key,
             UsageKey::Model => &class.model,
@@ -284,12 +285,13 @@ impl<'a> Sums<'a> {
     /// Returns the cost in millionths of nano-dollars, or `None` if a price is unknown.
     fn compute_cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
         let (model, at) = self.find_pricing(day, class)?;
-        model.prices.batch_cost(&tokens(sums), at, class.above_tokens.saturating_add(1))
+        model.prices.batch_cost(&priced_tokens(sums), at, class.above_tokens.saturating_add(1))
     }
 
-    /// Returns the billed model, and a moment with the price of these calls.
+    /// Returns the billed model, and a time at which the price of these calls applies.
     fn find_pricing(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
-        // The answering model is billed. Some servers name it differently.
+        // The answering model is billed. If its name is unknown, because some servers use other names, use
+        // the requested model.
         let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
         let model = named.into_iter().find_map(|name| self.find_model(name))?;
         let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
@@ -306,8 +308,9 @@ impl<'a> Sums<'a> {
         found
     }
 
-    /// The rows, the dearest first (days in their order), and their sum.
-    pub fn finish(self) -> (Vec<UsageSum>, Total) {
+    /// Returns the sums and their total. The most expensive sum is first, but days are in chronological
+    /// order.
+    pub fn into_rows(self) -> (Vec<UsageSum>, Total) {
         let mut total = Total::default();
         let mut rows: Vec<UsageSum> = Vec::new();
         for (key, sum) in self.rows {
@@ -323,8 +326,8 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Converts sums to the tokens that have a price.
-fn tokens(sums: &CallSums) -> Tokens {
+/// Converts sums to the token counts that have prices.
+fn priced_tokens(sums: &CallSums) -> Tokens {
     Tokens {
         prompt: sums.plain_prompt.saturating_add(sums.cache_tokens()),
         cached: sums.cached,
@@ -350,8 +353,8 @@ impl Total {
         self.millionths = self.millionths.saturating_add(other.millionths);
     }
 
-    /// Formats the cost in dollars with this many decimal places. If prices are missing, states the known sum and the
-    /// number of calls without a price.
+    /// Formats the cost in dollars with `places` decimal places. If prices are missing, states the known sum
+    /// and the number of calls without a price.
     ///
     /// ```
     /// use endmark_console::reports::usage::Total;
@@ -373,7 +376,7 @@ impl Total {
         }
     }
 
-    /// Sets the cost in dollars. Null if a price is missing.
+    /// Sets the fields in dollars. `usd` is null if a price is missing.
     fn with_dollars(self) -> Self {
         let nano_usd = round_half_up(self.millionths);
         let usd = dollars(nano_usd);
@@ -386,8 +389,8 @@ impl Total {
     }
 }
 
-/// The sums of one client's calls.
-pub struct Spent {
+/// The usage and cost of one client's calls.
+pub struct ClientUsage {
     /// Tokens of the prompts.
     pub prompt: u64,
     /// Tokens of the replies.
@@ -400,8 +403,8 @@ pub struct Spent {
     pub model: Option<String>,
 }
 
-impl Spent {
-    /// Sums calls. Returns `None` if there are no calls.
+impl ClientUsage {
+    /// Sums the calls of a client. Returns `None` if there are no calls.
     pub fn from_calls(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);
@@ -411,7 +414,7 @@ impl Spent {
             largest_call = counts.prompt.saturating_add(counts.completion).max(largest_call);
             sums.add_call(call);
         }
-        let (_, total) = sums.finish();
+        let (_, total) = sums.into_rows();
         Some(Self {
             prompt: total.prompt_tokens,
             completion: total.completion_tokens,
@@ -425,24 +428,27 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use endmark_context::Models;
-    use endmark_store::{MINUTE_EDGES, PROMPT_EDGES};
+    use endmark_store::{PRICE_CHANGE_MINUTES, PROMPT_PRICE_THRESHOLDS};
 
     #[test]
     fn usage_is_split_where_a_listed_price_changes() {
         let mut seen = (0, 0);
         for model in Models::builtin().iter() {
-            let (prompts, minutes) = model.prices.edges();
-            assert!(prompts.iter().all(|edge| PROMPT_EDGES.contains(edge)), "{model:?}");
-            let apart = MINUTE_EDGES.iter().find(|(word, _)| model.id.contains(word));
+            let (prompts, minutes) = model.prices.price_changes();
+            assert!(prompts.iter().all(|edge| PROMPT_PRICE_THRESHOLDS.contains(edge)), "{model:?}");
+            let apart = PRICE_CHANGE_MINUTES.iter().find(|(word, _)| model.id.contains(word));
             let is_apart = |edge: &u16| apart.is_some_and(|(_, edges)| edges.contains(edge));
             assert!(minutes.iter().all(is_apart), "{model:?}");
             seen = (seen.0 + prompts.len(), seen.1 + minutes.len());
         }
         assert!(seen.0 > 10 && seen.1 > 5, "{seen:?}");
-        // Its price depends on the hour under each of its names.
+        // The price depends on the hour, whichever name the model has.
         for name in ["deepseek-r1-0528", "deepseek-v4-flash", "openrouter/DeepSeek/deepseek-chat-v3-0324"] {
-            assert!(!Models::builtin().find(name).unwrap().prices.edges().1.is_empty(), "{name}");
-            assert!(MINUTE_EDGES.iter().any(|(word, _)| name.to_lowercase().contains(word)), "{name}");
+            assert!(!Models::builtin().find(name).unwrap().prices.price_changes().1.is_empty(), "{name}");
+            assert!(
+                PRICE_CHANGE_MINUTES.iter().any(|(word, _)| name.to_lowercase().contains(word)),
+                "{name}"
+            );
         }
     }
 }

@@ -1,21 +1,21 @@
-//! One budget in one window: the amounts spent, held and left.
+//! The amounts of one budget in one window: spent, held and left.
 
-/// State of a budget.
+/// The amounts of one budget in its current window, in its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// The whole amount, including later raises.
+    /// The total amount of the budget, including later increases.
     pub limit: u64,
-    /// Cost of finished calls.
+    /// Total cost of finished calls.
     pub spent: u64,
-    /// Highest possible cost of the calls in progress.
+    /// Highest possible total cost of the calls in progress.
     pub held: u64,
-    /// The part of `held` that other instances hold, or that no instance has been granted yet.
-    pub elsewhere: u64,
-    /// Whether the closing call was granted. The budget then counts as used up, whatever amount is left.
+    /// The part of `held` that other instances hold, or that is not yet granted to any instance.
+    pub held_elsewhere: u64,
+    /// Whether the closing call was granted. If so, the budget counts as used up, even if an amount is left.
     pub is_closed: bool,
 }
 
-/// How much of a budget is spent.
+/// How much of a budget is spent, in steps that cause warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// Less than 80 percent.
@@ -28,7 +28,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the level in percent, as stored. The lowest is 0.
+    /// Returns the level in percent, as stored in the database. [`Level::Low`] is 0.
     pub fn percent(self) -> u8 {
         match self {
             Self::Low => 0,
@@ -44,18 +44,18 @@ impl Account {
         self.limit.saturating_sub(self.spent).saturating_sub(self.held)
     }
 
-    /// Returns the amount left, after holds, including the part that other instances may use.
+    /// Returns the amount left after holds, plus the part that other instances may use.
     ///
     /// ```
     /// use endmark_context::budget::Account;
-    /// let account = Account { limit: 100, spent: 10, held: 80, elsewhere: 50, ..Account::default() };
+    /// let account = Account { limit: 100, spent: 10, held: 80, held_elsewhere: 50, ..Account::default() };
     /// assert_eq!((account.remaining(), account.remaining_anywhere()), (10, 60));
     /// ```
     pub fn remaining_anywhere(&self) -> u64 {
-        self.remaining().saturating_add(self.elsewhere)
+        self.remaining().saturating_add(self.held_elsewhere)
     }
 
-    /// Whether a call that can cost `amount` may be made.
+    /// Whether a call with this highest possible cost may be made now.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -66,9 +66,9 @@ impl Account {
         !self.is_closed && amount <= self.remaining()
     }
 
-    /// Whether a call that can cost `amount` fits if holds are ignored.
+    /// Whether a call with this highest possible cost would fit if no amount were held.
     ///
-    /// If the call fits but is not admitted, calls in progress hold the rest. It may fit after they finish, because
+    /// If such a call is not admitted, calls in progress hold the rest. It may fit after they finish, because
     /// most calls cost far less than they hold.
     ///
     /// ```
@@ -80,10 +80,11 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
-    /// Whether a call that can cost `amount` is the closing call, because the spent amount leaves no room for it.
+    /// Whether a call with this highest possible cost becomes the closing call, because it does not fit into
+    /// the unspent amount.
     ///
-    /// A call that exceeds the whole budget is refused instead, because it does not show that the budget is
-    /// exhausted.
+    /// A call that may cost more than the whole budget is refused instead: it does not show that the budget
+    /// is used up.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -94,9 +95,9 @@ impl Account {
         !self.is_closed && !self.may_admit(amount) && amount <= self.limit
     }
 
-    /// Returns how much of the budget the cost of finished calls has used.
+    /// Returns the level that the cost of finished calls has reached.
     ///
-    /// Holds do not count: most calls cost far less than they hold, so a warning about holds would be false.
+    /// Holds do not count: most calls cost far less than they hold, so the warning would often be false.
     pub fn level(&self) -> Level {
         let used = u128::from(self.spent);
         let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;

@@ -1,35 +1,35 @@
-//! Rate limits of a key (CX-7): budgets of the scope [`Scope::Rate`](super::Scope::Rate) with short windows.
+//! Rate limits of keys (CX-7): budgets of the scope [`Scope::Rate`](super::Scope::Rate) with short windows.
 
 use super::{Period, Unit, Zone};
 use crate::Moment;
 
-/// How long windows are kept after their end. The clocks of instances differ by less than this.
-const KEPT_SECONDS: u64 = 600;
+/// Seconds for which a window is kept after its end. The clocks of instances differ by less than this.
+const WINDOW_RETENTION_SECONDS: u64 = 600;
 
 /// The rate limits of a key. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits {
-    /// Requests in one calendar minute.
+    /// Maximum requests in one calendar minute.
     pub requests_per_minute: Option<u64>,
-    /// Tokens in one calendar minute.
+    /// Maximum tokens in one calendar minute.
     pub tokens_per_minute: Option<u64>,
-    /// Requests in progress.
+    /// Maximum requests in progress at the same time.
     pub parallel: Option<u64>,
 }
 
-/// The state of a rate limit after a request was admitted.
+/// The state of a rate limit after a request was admitted, for response headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLeft {
+pub struct RemainingRate {
     /// Its unit.
     pub unit: Unit,
     /// The limit.
     pub limit: u64,
     /// The amount left.
-    pub left: u64,
+    pub remaining: u64,
 }
 
 impl RateLimits {
-    /// Returns these limits, with the default for each missing one.
+    /// Returns these limits. Missing ones are copied from `default`.
     ///
     /// ```
     /// use endmark_context::budget::RateLimits;
@@ -55,13 +55,13 @@ impl RateLimits {
     }
 }
 
-/// Returns the period in which a rate limit of this unit counts.
+/// Returns the period over which a rate limit of this unit counts.
 pub fn rate_period(unit: Unit) -> Period {
     if unit == Unit::Parallel { Period::Ever } else { Period::Minute }
 }
 
-/// Returns the seconds until a refused request may fit: until the end of the window, or a short time if requests in
-/// progress are counted.
+/// Returns after how many seconds a client should retry a refused request: at the end of the window, or after
+/// one second if the limit is about requests in progress.
 ///
 /// ```
 /// use endmark_context::Moment;
@@ -71,11 +71,12 @@ pub fn rate_period(unit: Unit) -> Period {
 /// assert_eq!(rate_retry_seconds(Unit::Parallel, Moment::from_unix_seconds(at)), 1);
 /// ```
 pub fn rate_retry_seconds(unit: Unit, at: Moment) -> u64 {
-    let end = rate_period(unit).resets_at(at, &Zone::default());
+    let end = rate_period(unit).reset_seconds(at, &Zone::default());
     end.map_or(1, |end| end - at.unix_seconds())
 }
 
-/// Returns the oldest window to keep when this one is used. Older windows are deleted, because no call uses them.
+/// Returns the name of the oldest window that is still kept when `window` is in use. Older windows are
+/// deleted.
 ///
 /// ```
 /// use endmark_context::budget::oldest_kept_window;
@@ -83,6 +84,6 @@ pub fn rate_retry_seconds(unit: Unit, at: Moment) -> u64 {
 /// assert_eq!(oldest_kept_window("ever"), None);
 /// ```
 pub fn oldest_kept_window(window: &str) -> Option<String> {
-    let kept = Moment::parse(window)?.unix_seconds().saturating_sub(KEPT_SECONDS);
+    let kept = Moment::parse(window)?.unix_seconds().saturating_sub(WINDOW_RETENTION_SECONDS);
     Some(Period::Minute.window(Moment::from_unix_seconds(kept), &Zone::default()))
 }

@@ -1,8 +1,9 @@
-//! Simulates an installation of several gateways that share one database, on a virtual clock.
+//! Simulates several gateways that share one database, on a virtual clock.
 //!
-//! The gateway's own code decides about shares of budgets: [`Pool`](super::Pool), [`Demands`](super::Demands) and
-//! [`Tenure`](super::Tenure), at the pace of [`pace`](super::pace). Only the network, the database's locks and the
-//! clients are simulated. Each call counts in one budget. The same plan gives the same result.
+//! The gateway's own code manages the shares of budgets: [`Pool`](super::Pool), [`Demands`](super::Demands)
+//! and [`Tenure`](super::Tenure), with the delays of [`pace`](super::pace). Only the network, the database's
+//! locks and the clients are simulated. Each call counts in one budget. The same plan always gives the same
+//! result.
 
 mod instance;
 mod measures;
@@ -13,96 +14,98 @@ pub use world::Simulation;
 
 use std::str::FromStr;
 
-/// Bytes of a call's row in the database, with its indexes.
+/// Bytes that the row of a call needs in the database, including its indexes.
 ///
-/// Measured with PostgreSQL 15 and rows of typical length (566 B). A test of the store repeats the measurement.
+/// Measured with PostgreSQL 15 and rows of typical length (566 B). A test of the store repeats the
+/// measurement.
 pub const ROW_BYTES: u64 = 570;
-/// Bytes of the write-ahead log for each row, measured in the same way.
+/// Bytes in the write-ahead log for each row, measured in the same way.
 pub const LOG_BYTES_PER_ROW: u64 = 770;
 
-/// The largest simulation, in requests.
+/// Maximum number of requests in a simulation.
 pub const MAX_REQUESTS: u64 = 10_000_000;
 /// Maximum number of instances.
 pub const MAX_INSTANCES: u32 = 1_000;
-/// Maximum number of budgets, multiplied by the instances.
+/// Maximum product of the number of budgets and the number of instances.
 pub const MAX_SHARES: u64 = 2_000_000;
-/// The longest simulated time in seconds: a day.
+/// Maximum simulated time in seconds (one day).
 pub const MAX_SECONDS: u64 = 86_400;
-/// Maximum number of seconds, multiplied by the instances.
+/// Maximum product of the simulated seconds and the number of instances.
 pub const MAX_INSTANCE_SECONDS: u64 = 200_000;
 
-/// The plan of a simulation.
+/// The parameters of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct SimulationPlan {
     /// Number of gateways.
     pub instances: u32,
-    /// Requests per second, of all clients together.
+    /// Requests per second from all clients together.
     pub requests_per_second: u64,
-    /// Duration in seconds. Calls in progress at the end are finished.
+    /// Simulated time in seconds. The simulation continues until the calls in progress have ended.
     pub seconds: u64,
     /// Number of budgets, all with the same limit.
     pub budgets: u32,
-    /// Percentage of the requests that count in the first budget. `None` distributes them evenly.
+    /// Percentage of requests that count in the first budget. `None` distributes requests evenly.
     pub hot_budget_percent: Option<u64>,
-    /// Percentage of the requests that reach the first instance. `None` distributes them evenly.
+    /// Percentage of requests that reach the first instance. `None` distributes requests evenly.
     pub hot_instance_percent: Option<u64>,
-    /// The amount that a call holds while it is in progress, in tokens.
+    /// The amount in tokens that each call holds while it is in progress.
     pub held: u64,
-    /// Average cost of a call in tokens. Costs vary by half of it in both directions.
+    /// Average cost of a call in tokens. Costs are between half and one and a half times the average.
     pub cost: u64,
     /// Average duration of a call in milliseconds. Durations vary in the same way.
     pub call_ms: u64,
-    /// Limit of each budget in tokens. `None` means four fifths of the cost of all calls.
+    /// Limit of each budget in tokens. `None` means four fifths of the total cost of all calls.
     pub limit: Option<u64>,
-    /// Periods without the database.
+    /// Periods in which the database does not answer.
     pub outages: Vec<Outage>,
-    /// Instances that are killed, starting with the last one.
+    /// When instances are killed. The first entry kills the last instance, the second entry the one before
+    /// it.
     pub kills: Vec<Kill>,
-    /// Time of a round trip between a gateway and the database, in microseconds.
+    /// Round-trip time between a gateway and the database, in microseconds.
     pub round_trip_us: u64,
-    /// Time for the database to make a commit durable, in microseconds.
+    /// Time that the database needs for a durable commit, in microseconds.
     pub commit_us: u64,
     /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// A period without the database.
+/// A period in which the database does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
-    /// When it begins, in seconds.
+    /// When the outage begins, in seconds.
     pub at: u64,
     /// Its duration in seconds.
     pub seconds: u64,
 }
 
-/// The kill of an instance.
+/// An instance that is killed, and possibly restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kill {
     /// When the instance is killed, in seconds.
     pub at: u64,
-    /// Seconds until it is restarted with its journal; `None` for never.
+    /// Seconds until the instance is restarted with its journal. `None` if it never is.
     pub back_after: Option<u64>,
 }
 
-/// A value that cannot be simulated.
+/// Error of parameters that cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A number is outside its range.
     #[error("{what} must be from {least} to {most}, and is {found}")]
     OutOfRange {
-        /// The value.
+        /// The name of the parameter.
         what: &'static str,
-        /// The smallest allowed value.
+        /// The smallest allowed number.
         least: u64,
-        /// The largest allowed value.
+        /// The largest allowed number.
         most: u64,
-        /// The given value.
+        /// The given number.
         found: u64,
     },
-    /// The time of an outage or a kill cannot be read.
+    /// The time of an outage or a kill cannot be parsed.
     #[error("`{0}` is not a time of it: write seconds, as in `20:30` for the 30 seconds from second 20 on")]
-    BadMoment(String),
-    /// More kills than instances.
+    InvalidTime(String),
+    /// There are more kills than instances.
     #[error("{kills} kills need as many instances, and there are {instances}")]
     TooManyKills {
         /// The number of kills.
@@ -115,9 +118,9 @@ pub enum PlanError {
 impl FromStr for Outage {
     type Err = PlanError;
 
-    /// Reads `AT:SECONDS`.
+    /// Parses `AT:SECONDS`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || PlanError::BadMoment(text.to_owned());
+        let bad = || PlanError::InvalidTime(text.to_owned());
         let (at, seconds) = text.split_once(':').ok_or_else(bad)?;
         Ok(Self { at: at.parse().map_err(|_| bad())?, seconds: seconds.parse().map_err(|_| bad())? })
     }
@@ -126,16 +129,16 @@ impl FromStr for Outage {
 impl FromStr for Kill {
     type Err = PlanError;
 
-    /// Reads `AT` or `AT:SECONDS`.
+    /// Parses `AT` or `AT:SECONDS`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || PlanError::BadMoment(text.to_owned());
+        let bad = || PlanError::InvalidTime(text.to_owned());
         let (at, back_after) = text.split_once(':').map_or((text, None), |(at, after)| (at, Some(after)));
         let back_after = back_after.map(str::parse).transpose().map_err(|_| bad())?;
         Ok(Self { at: at.parse().map_err(|_| bad())?, back_after })
     }
 }
 
-impl Default for Plan {
+impl Default for SimulationPlan {
     fn default() -> Self {
         Self {
             instances: 4,
@@ -151,21 +154,21 @@ impl Default for Plan {
             outages: Vec::new(),
             kills: Vec::new(),
             round_trip_us: 500,
-            // A disk flush, as measured for the design.
+            // The duration of a disk flush that was measured for the design.
             commit_us: 1_700,
             seed: 1,
         }
     }
 }
 
-impl Plan {
-    /// Returns the limit of each budget.
+impl SimulationPlan {
+    /// Returns the limit of each budget in tokens.
     pub fn limit(&self) -> u64 {
         let calls = self.requests_per_second.saturating_mul(self.seconds) / u64::from(self.budgets.max(1));
         self.limit.unwrap_or_else(|| calls.saturating_mul(self.cost) / 5 * 4)
     }
 
-    /// Fails if the plan cannot be simulated, or would run too long.
+    /// Fails if the plan cannot be simulated or would run too long.
     fn check(&self) -> Result<(), PlanError> {
         let requests = self.requests_per_second.saturating_mul(self.seconds);
         let shares = u64::from(self.budgets).saturating_mul(u64::from(self.instances));

@@ -1,6 +1,7 @@
-//! Calendar windows: a pure function of the time and the zone.
+//! Calendar windows of budgets, computed only from the time and the zone.
 //!
-//! Therefore a late reset cannot drift, and a clock that is set back over midnight returns to the previous window.
+//! Therefore a late reset cannot shift later windows, and a clock that is set back over midnight returns to
+//! the previous window.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,25 +13,25 @@ use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use crate::moment::{Day, Moment};
 
 const SECONDS_PER_MINUTE: i32 = 60;
-/// The largest offset of a zone from UTC, in minutes.
+/// The largest supported offset from UTC, in minutes.
 const MAX_OFFSET_MINUTES: i32 = 14 * 60;
 
 /// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Period {
-    /// Never.
+    /// Never: the budget has one endless window.
     Ever,
     /// Every calendar minute, in UTC.
     Minute,
-    /// At midnight.
+    /// Every day at midnight, local time.
     Day,
-    /// At midnight, on the first day of a month.
+    /// On the first day of each month at midnight, local time.
     Month,
 }
 
-/// A time zone by its name in the time zone database, or a fixed offset from UTC.
+/// A time zone, by its name in the time zone database or as a fixed offset from UTC.
 ///
-/// The database is part of the program, so that windows do not depend on the machine's files.
+/// The program contains the database, so windows do not depend on files of the machine.
 ///
 /// ```
 /// use endmark_context::budget::Zone;
@@ -42,10 +43,10 @@ pub enum Period {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// Error of an invalid zone.
+/// Error of a text that is not a time zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no zone: write `UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`"
+    "`{0}` is not a time zone: write `UTC`, an offset such as `+02:00`, or a name such as `Europe/Berlin`"
 )]
 pub struct ZoneError(String);
 
@@ -64,15 +65,15 @@ impl FromStr for Zone {
             return Ok(Self::default());
         }
         let fixed =
-            || minutes_east(text).and_then(|minutes| Offset::from_seconds(minutes * SECONDS_PER_MINUTE).ok());
+            || parse_offset(text).and_then(|minutes| Offset::from_seconds(minutes * SECONDS_PER_MINUTE).ok());
         let named = || TimeZoneDatabase::bundled().get(text).ok().filter(|zone| !zone.is_unknown());
         let zone = fixed().map(TimeZone::fixed).or_else(named);
         zone.map(Self).ok_or_else(|| ZoneError(text.to_owned()))
     }
 }
 
-/// Parses a fixed offset, written `+HH:MM` or `-HH:MM`.
-fn minutes_east(text: &str) -> Option<i32> {
+/// Parses a fixed offset, `+HH:MM` or `-HH:MM`, into minutes.
+fn parse_offset(text: &str) -> Option<i32> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
         ("-", rest) => (-1, rest),
@@ -106,7 +107,7 @@ impl Period {
     /// All periods.
     pub const ALL: [Self; 4] = [Self::Ever, Self::Minute, Self::Day, Self::Month];
 
-    /// The name in the table and in responses.
+    /// Returns the period's name in the database table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ever => "ever",
@@ -116,7 +117,7 @@ impl Period {
         }
     }
 
-    /// Returns the period of a window with this name.
+    /// Returns the period that a window name belongs to.
     ///
     /// ```
     /// use endmark_context::budget::Period;
@@ -132,8 +133,8 @@ impl Period {
         }
     }
 
-    /// Returns the name of the window that contains a moment: `ever`, the local day as `YYYY-MM-DD`, the month as
-    /// `YYYY-MM`, or the minute in UTC as `YYYY-MM-DDTHH:MM`.
+    /// Returns the name of the window that contains `at`: `ever`, the minute in UTC as `YYYY-MM-DDTHH:MM`,
+    /// the local day as `YYYY-MM-DD`, or the local month as `YYYY-MM`.
     ///
     /// ```
     /// use endmark_context::Moment;
@@ -154,11 +155,11 @@ impl Period {
         }
     }
 
-    /// Returns the first moment after the window that contains `at`, in seconds since 1970.
+    /// Returns when the window that contains `at` ends, in seconds since 1970.
     ///
-    /// Returns `None` if the window does not end. If a clock is put forward over midnight, the day begins with the
-    /// first moment after that.
-    pub fn resets_at(self, at: Moment, zone: &Zone) -> Option<u64> {
+    /// Returns `None` if the window never ends. If midnight is skipped because the clocks go forward, the day
+    /// begins with its first existing moment.
+    pub fn reset_seconds(self, at: Moment, zone: &Zone) -> Option<u64> {
         let today = || local_day(at, zone);
         let last_day = match self {
             Self::Ever => return None,
@@ -171,7 +172,7 @@ impl Period {
     }
 }
 
-/// Returns the local day.
+/// Returns the local day of a moment.
 fn local_day(at: Moment, zone: &Zone) -> Date {
     let second = i64::try_from(at.unix_seconds()).ok().and_then(|second| Timestamp::from_second(second).ok());
     zone.0.to_datetime(second.unwrap_or(Timestamp::MAX)).date()

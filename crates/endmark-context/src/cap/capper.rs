@@ -2,28 +2,29 @@
 
 use endmark_envelope::{FieldPath, MORE_TRUNCATED, Size, Warning};
 
-use super::document::{self, Document};
+use super::document::{self, CappedDocument};
 use super::format::{self, Format, RequestedFormat};
-use super::json::Cut;
+use super::json::ShortenedValue;
 use super::limits::Limits;
 use super::lines::InvalidUtf8;
 use super::marker::group_thousands;
-use super::table::{self, Table};
-use super::text::{Landmarks, Text};
-use super::utf16::Utf16;
-use super::{CapError, Capped, ShortenedList};
+use super::table::{self, TableCapper};
+use super::text::{LandmarkKind, TextCapper};
+use super::utf16::Utf16Decoder;
+use super::{CapError, CappedValue, ShortenedList};
 
-/// How much of a value is used to detect its format.
-const BEGINNING_BYTES: usize = 64 << 10;
-/// The largest JSON document that is parsed. A larger document is replaced by its beginning and an error.
+/// The format is detected from at most this many bytes at the beginning of the value.
+const DETECTION_BYTES: usize = 64 << 10;
+/// The largest JSON document that is parsed, in bytes. A larger document is replaced by its beginning and an
+/// error.
 pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
-/// Most warnings about single cuts. One more warning counts the others.
-const MAX_WARNINGS: usize = 100;
+/// Maximum warnings about single cuts. One more warning counts the others.
+const MAX_CUT_WARNINGS: usize = 100;
 
 /// Caps a value that arrives in chunks of any size.
 ///
-/// The result does not depend on chunking. However large the value is, memory is limited to a few times the limit, or a
-/// JSON document of at most [`LARGEST_DOCUMENT_BYTES`].
+/// The result does not depend on the chunks. Memory is limited to a few times the limit, plus at most
+/// [`LARGEST_DOCUMENT_BYTES`] for a JSON document.
 ///
 /// ```
 /// use endmark_context::cap::{RequestedFormat, Capper, Limits};
@@ -42,19 +43,19 @@ pub struct Capper {
     requested: RequestedFormat,
     limits: Limits,
     path: FieldPath,
-    stage: Stage,
+    stage: CapperStage,
     bytes: u64,
     /// The decoder, if the value is UTF-16.
-    utf16: Option<Utf16>,
+    utf16: Option<Utf16Decoder>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum CapperStage {
     Beginning(Vec<u8>),
-    Text(Format, Box<Text>),
-    Table(Format, Box<Table>),
+    Text(Format, Box<TextCapper>),
+    Table(Format, Box<TableCapper>),
     Document(Vec<u8>),
-    /// A document that is too large, so only its beginning is kept.
+    /// A document that is too large to parse, so only its beginning is kept.
     LargeDocument {
         beginning: String,
         chars: u64,
@@ -63,7 +64,7 @@ enum Stage {
 }
 
 impl Capper {
-    /// Returns a capper for one value. Fails if the limits leave no room.
+    /// Returns a capper for one value. Fails if the limits are too small for a marker.
     pub fn new(requested_format: RequestedFormat, limits: Limits) -> Result<Self, CapError> {
         limits.check()?;
         let path = FieldPath::root().key("text");
@@ -71,28 +72,28 @@ impl Capper {
             requested: requested_format,
             limits,
             path,
-            stage: Stage::Beginning(Vec::new()),
+            stage: CapperStage::Beginning(Vec::new()),
             bytes: 0,
             utf16: None,
         })
     }
 
-    /// Sets the path that warnings show for the value.
+    /// Sets the path of the value in warnings.
     #[must_use]
     pub fn with_path(self, path: FieldPath) -> Self {
         Self { path, ..self }
     }
 
-    /// Reads the next bytes.
+    /// Reads the next chunk of the value.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
         self.bytes += bytes.len() as u64;
-        if let Stage::Beginning(beginning) = &mut self.stage {
+        if let CapperStage::Beginning(beginning) = &mut self.stage {
             beginning.extend_from_slice(bytes);
-            if beginning.len() < BEGINNING_BYTES {
+            if beginning.len() < DETECTION_BYTES {
                 return Ok(());
             }
             let all = std::mem::take(beginning);
-            return self.begin(all, false);
+            return self.detect_and_read(all, false);
         }
         match &mut self.utf16 {
             Some(utf16) => {
@@ -103,30 +104,40 @@ impl Capper {
         }
     }
 
-    fn foreign(&self) -> InvalidUtf8 {
+    fn invalid_utf8_policy(&self) -> InvalidUtf8 {
         if self.requested == RequestedFormat::Auto { InvalidUtf8::Replace } else { InvalidUtf8::Reject }
     }
 
-    fn stage_for(&self, format: Format) -> Stage {
-        let text =
-            |landmarks| Stage::Text(format, Box::new(Text::new(&self.limits, landmarks, self.foreign())));
-        let table =
-            |kind| Stage::Table(format, Box::new(Table::new(kind, &self.limits, &self.path, self.foreign())));
+    fn stage_for(&self, format: Format) -> CapperStage {
+        let text = |landmarks| {
+            CapperStage::Text(
+                format,
+                Box::new(TextCapper::new(&self.limits, landmarks, self.invalid_utf8_policy())),
+            )
+        };
+        let table = |kind| {
+            CapperStage::Table(
+                format,
+                Box::new(TableCapper::new(kind, &self.limits, &self.path, self.invalid_utf8_policy())),
+            )
+        };
         match format {
-            Format::Text => text(Landmarks::Errors),
-            Format::Diff => text(Landmarks::Diff),
+            Format::Text => text(LandmarkKind::Errors),
+            Format::Diff => text(LandmarkKind::Diff),
             Format::JsonLines => table(table::TableFormat::JsonLines),
             Format::Csv(delimiter) => table(table::TableFormat::Csv(delimiter)),
-            Format::Json => Stage::Document(Vec::new()),
-            Format::Binary(what) => Stage::Binary(what),
+            Format::Json => CapperStage::Document(Vec::new()),
+            Format::Binary(what) => CapperStage::Binary(what),
         }
     }
 
-    /// Detects the format, and reads the bytes so far. `all` is the complete value if it `is_whole`.
-    fn begin(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
-        // The bytes used for detection must not depend on chunking.
-        let looked_at = if is_whole { all.len() } else { BEGINNING_BYTES.min(all.len()) };
-        self.utf16 = if self.requested == RequestedFormat::Auto { Utf16::from_mark(&all) } else { None };
+    /// Detects the format, and reads the bytes that have arrived. `is_whole` states that `all` is the
+    /// complete value.
+    fn detect_and_read(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
+        // Always use the same number of bytes, so that the detected format does not depend on the chunks.
+        let looked_at = if is_whole { all.len() } else { DETECTION_BYTES.min(all.len()) };
+        self.utf16 =
+            if self.requested == RequestedFormat::Auto { Utf16Decoder::from_mark(&all) } else { None };
         let (all, looked_at) = match &mut self.utf16 {
             Some(utf16) => {
                 let (beginning, rest) = all.split_at(looked_at);
@@ -136,7 +147,7 @@ impl Capper {
             }
             None => (all, looked_at),
         };
-        let mut format = format::detect(&all[..looked_at], is_whole, self.requested);
+        let mut format = format::detect_format(&all[..looked_at], is_whole, self.requested);
         // The marker must not be longer than the value that it replaces.
         if matches!(format, Format::Binary(what) if self.binary_marker(what).chars().count() as u64 > self.bytes)
         {
@@ -144,8 +155,8 @@ impl Capper {
         }
         self.stage = self.stage_for(format);
         match &mut self.stage {
-            Stage::Document(document) => {
-                // Moves the bytes to avoid a copy, because this may be the whole document.
+            CapperStage::Document(document) => {
+                // Move the bytes instead of copying them, because this may be the whole document.
                 *document = all;
                 self.read(&[])
             }
@@ -155,38 +166,38 @@ impl Capper {
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), CapError> {
         match &mut self.stage {
-            Stage::Text(_, text) => text.push(bytes),
-            Stage::Table(_, table) => table.push(bytes),
-            Stage::Document(document) => {
+            CapperStage::Text(_, text) => text.push(bytes),
+            CapperStage::Table(_, table) => table.push(bytes),
+            CapperStage::Document(document) => {
                 document.extend_from_slice(bytes);
                 if document.len() > LARGEST_DOCUMENT_BYTES {
                     let document = std::mem::take(document);
                     let shown = &document[..document.len().min(self.limits.max_buffered().saturating_mul(4))];
                     let beginning = shown.utf8_chunks().next().map_or("", |chunk| chunk.valid()).to_owned();
-                    self.stage = Stage::LargeDocument { beginning, chars: count_chars(&document) };
+                    self.stage = CapperStage::LargeDocument { beginning, chars: count_chars(&document) };
                 }
                 Ok(())
             }
-            Stage::LargeDocument { chars, .. } => {
+            CapperStage::LargeDocument { chars, .. } => {
                 *chars += count_chars(bytes);
                 Ok(())
             }
-            Stage::Beginning(_) | Stage::Binary(_) => Ok(()),
+            CapperStage::Beginning(_) | CapperStage::Binary(_) => Ok(()),
         }
     }
 
-    /// Returns the value within its limits.
-    pub fn finish(mut self) -> Result<Capped, CapError> {
-        if let Stage::Beginning(beginning) = &mut self.stage {
+    /// Returns the capped value.
+    pub fn finish(mut self) -> Result<CappedValue, CapError> {
+        if let CapperStage::Beginning(beginning) = &mut self.stage {
             let all = std::mem::take(beginning);
-            self.begin(all, true)?;
+            self.detect_and_read(all, true)?;
         }
-        let unfinished = self.utf16.as_mut().map(Utf16::finish).unwrap_or_default();
+        let unfinished = self.utf16.as_mut().map(Utf16Decoder::finish).unwrap_or_default();
         self.read(unfinished.as_bytes())?;
-        match std::mem::replace(&mut self.stage, Stage::Binary("")) {
-            Stage::Text(format, text) => {
+        match std::mem::replace(&mut self.stage, CapperStage::Binary("")) {
+            CapperStage::Text(format, text) => {
                 let (shortened, replaced) = text.finish()?;
-                let cut = Cut {
+                let cut = ShortenedValue {
                     path: self.path.clone(),
                     returned: shortened.returned,
                     original: shortened.original,
@@ -195,27 +206,28 @@ impl Capper {
                 let cuts = shortened.omitted.map(|_| cut);
                 Ok(self.build_capped(shortened.text, format, cuts.into_iter().collect(), replaced))
             }
-            Stage::Table(format, table) => {
+            CapperStage::Table(format, table) => {
                 let (shortened, replaced) = table.finish()?;
                 Ok(self.build_capped(shortened.text, format, shortened.cuts, replaced))
             }
-            Stage::Document(document) => self.document(document),
-            Stage::LargeDocument { beginning, chars } => {
+            CapperStage::Document(document) => self.finish_document(document),
+            CapperStage::LargeDocument { beginning, chars } => {
                 let (original, is_object) =
                     (Size { bytes: self.bytes, chars }, beginning.trim_start().starts_with('{'));
                 let preview = |most| {
                     let (limits, path) = (&self.limits, &self.path);
-                    Document::from_beginning("", &beginning, original, is_object, most, limits, path)
+                    CappedDocument::from_beginning("", &beginning, original, is_object, most, limits, path)
                 };
-                let Document { text, cuts } = self.limits.fit(preview, |document| &document.text);
+                let CappedDocument { text, cuts } =
+                    self.limits.render_within(preview, |document| &document.text);
                 Ok(self.build_capped(text, Format::Json, cuts, 0))
             }
-            Stage::Beginning(_) => Ok(self.build_capped(String::new(), Format::Text, Vec::new(), 0)),
-            Stage::Binary(what) => {
+            CapperStage::Beginning(_) => Ok(self.build_capped(String::new(), Format::Text, Vec::new(), 0)),
+            CapperStage::Binary(what) => {
                 let text = self.binary_marker(what);
                 let original = Size { bytes: self.bytes, chars: 0 };
                 let returned = Size::default();
-                let cut = Cut { path: self.path.clone(), returned, original, items: None };
+                let cut = ShortenedValue { path: self.path.clone(), returned, original, items: None };
                 Ok(self.build_capped(text, Format::Binary(what), vec![cut], 0))
             }
         }
@@ -227,27 +239,27 @@ impl Capper {
         format!("[… {} bytes of {what} are not shown …]{handle}", group_thousands(self.bytes))
     }
 
-    fn document(self, document: Vec<u8>) -> Result<Capped, CapError> {
+    fn finish_document(self, document: Vec<u8>) -> Result<CappedValue, CapError> {
         let text = match String::from_utf8(document) {
             Ok(text) => text,
-            Err(error) if self.foreign() == InvalidUtf8::Reject => {
+            Err(error) if self.invalid_utf8_policy() == InvalidUtf8::Reject => {
                 return Err(CapError::NotUtf8 { at: error.utf8_error().valid_up_to() as u64 });
             }
             Err(error) => return self.cap_as_text(error.as_bytes()),
         };
-        match document::cap(&text, &self.limits, &self.path) {
-            Some(Document { text, cuts }) => Ok(self.build_capped(text, Format::Json, cuts, 0)),
+        match document::cap_document(&text, &self.limits, &self.path) {
+            Some(CappedDocument { text, cuts }) => Ok(self.build_capped(text, Format::Json, cuts, 0)),
             None => self.cap_as_text(text.as_bytes()),
         }
     }
 
-    /// Caps a value as text that looked like JSON, or was requested as JSON, but is not JSON.
-    fn cap_as_text(self, bytes: &[u8]) -> Result<Capped, CapError> {
-        let mut text = Text::new(&self.limits, Landmarks::Errors, self.foreign());
+    /// Caps a value as text. It looked like JSON, or was requested as JSON, but is not JSON.
+    fn cap_as_text(self, bytes: &[u8]) -> Result<CappedValue, CapError> {
+        let mut text = TextCapper::new(&self.limits, LandmarkKind::Errors, self.invalid_utf8_policy());
         text.push(bytes)?;
         let is_asked = self.requested == RequestedFormat::Json;
         let path = self.path.clone();
-        let mut capped = Self { stage: Stage::Text(Format::Text, Box::new(text)), ..self }.finish()?;
+        let mut capped = Self { stage: CapperStage::Text(Format::Text, Box::new(text)), ..self }.finish()?;
         if is_asked {
             let message = format!("`{path}` is not a JSON document: it is shown as text");
             capped.warnings.push(Warning::notice("NOT_JSON", message));
@@ -255,36 +267,42 @@ impl Capper {
         Ok(capped)
     }
 
-    fn build_capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
-        let more = cuts.len().saturating_sub(MAX_WARNINGS);
+    fn build_capped(
+        &self,
+        text: String,
+        format: Format,
+        cuts: Vec<ShortenedValue>,
+        replaced: u64,
+    ) -> CappedValue {
+        let more = cuts.len().saturating_sub(MAX_CUT_WARNINGS);
         let is_cut = !cuts.is_empty();
-        let shortened = |cut: &Cut| {
+        let shortened = |cut: &ShortenedValue| {
             cut.items.map(|(left_out, of)| ShortenedList { path: cut.path.clone(), kept: of - left_out, of })
         };
         let lists = cuts.iter().filter_map(shortened).collect();
         let mut warnings: Vec<Warning> =
-            cuts.into_iter().take(MAX_WARNINGS).map(|cut| self.warning(cut)).collect();
+            cuts.into_iter().take(MAX_CUT_WARNINGS).map(|cut| self.cut_warning(cut)).collect();
         if more > 0 {
             let message = format!("{more} further values are shortened");
             warnings.push(Warning::truncation(MORE_TRUNCATED, message));
         }
         if replaced > 0 {
             let message =
-                format!("{} places that are no UTF-8 are shown as U+FFFD", group_thousands(replaced));
+                format!("{} invalid UTF-8 sequences are shown as U+FFFD", group_thousands(replaced));
             warnings.push(Warning::notice("NOT_UTF8", message));
         }
         if self.utf16.is_some() {
             warnings.push(Warning::notice("UTF_16", "the value is UTF-16, and is shown as UTF-8"));
         }
-        Capped { text, format, is_cut, warnings, lists }
+        CappedValue { text, format, is_cut, warnings, lists }
     }
 
-    fn warning(&self, cut: Cut) -> Warning {
+    fn cut_warning(&self, cut: ShortenedValue) -> Warning {
         let message = match cut.items {
             Some((items, of)) => {
                 format!("{} of {} items are left out", group_thousands(items), group_thousands(of))
             }
-            // Binary data has only a size in bytes.
+            // For binary data, only the number of bytes is known.
             None if cut.original.chars == 0 => "it is not shown".to_owned(),
             None => {
                 let chars = cut.original.chars;

@@ -3,59 +3,59 @@
 use endmark_envelope::{FieldPath, Size, grapheme_boundary};
 use serde_json::Value;
 
-use super::json::{Cut, Kind, Node, Shortener, Tape, cost};
+use super::json::{JsonNode, JsonTape, Kind, ShortenedValue, Shortener, char_size};
 use super::limits::Limits;
 use super::marker::{OmissionValue, group_thousands};
 
-/// A document within its limits, with its cuts.
+/// A capped document with its cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Document {
+pub(super) struct CappedDocument {
     pub(super) text: String,
-    pub(super) cuts: Vec<Cut>,
+    pub(super) cuts: Vec<ShortenedValue>,
 }
 
-/// Caps a JSON text. Returns `None` if the text is not JSON.
-pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Document> {
-    let mut tape = Tape::default();
+/// Caps JSON. Returns `None` if the text is not JSON.
+pub(super) fn cap_document(text: &str, limits: &Limits, path: &FieldPath) -> Option<CappedDocument> {
+    let mut tape = JsonTape::default();
     tape.read(text, limits.max_items)?;
     let nodes = tape.nodes();
-    if limits.admits(text) && !nodes[0].has_long_list {
-        return Some(Document { text: text.to_owned(), cuts: Vec::new() });
+    if limits.fits(text) && !nodes[0].has_long_list {
+        return Some(CappedDocument { text: text.to_owned(), cuts: Vec::new() });
     }
     let is_object = nodes[0].kind == Kind::Object;
     let original = Size::of(text);
-    let error = if is_object { better_filter(text, nodes, original) } else { String::new() };
-    Some(limits.fit(
+    let error = if is_object { narrower_query_message(text, nodes, original) } else { String::new() };
+    Some(limits.render_within(
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
             let smaller = shortener.render_value(0, most, path, 0);
-            // A program would mistake a root without all of its members for a complete small one.
+            // A program could mistake a root object that lost members for a complete one.
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
             if lacks_members
-                && let Some(preview) = Document::from_members(&error, text, nodes, most, limits, path)
+                && let Some(preview) = CappedDocument::from_members(&error, text, nodes, most, limits, path)
             {
                 return preview;
             }
             match smaller {
-                Some(text) => Document { text, cuts: shortener.cuts },
-                None => Document::from_beginning(&error, text, original, is_object, most, limits, path),
+                Some(text) => CappedDocument { text, cuts: shortener.cuts },
+                None => CappedDocument::from_beginning(&error, text, original, is_object, most, limits, path),
             }
         },
         |document| &document.text,
     ))
 }
 
-/// How many of the largest members a message names, and the longest name that it shows.
+/// An error message names at most this many of the largest members.
 const MAX_NAMED_MEMBERS: usize = 3;
-const LONGEST_MEMBER_NAME: usize = 60;
+const MAX_MEMBER_NAME_CHARS: usize = 60;
 
-/// Returns a message that suggests a better filter: the names and sizes of the largest members.
-fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
+/// Returns a message that suggests a narrower query. It names the largest members and their sizes.
+fn narrower_query_message(text: &str, nodes: &[JsonNode], original: Size) -> String {
     let mut members = Vec::new();
     let mut key = 1;
     while let (Some(name), Some(value)) = (nodes.get(key), nodes.get(key + 1)) {
-        let source = |node: &Node| &text[node.begin as usize..node.end as usize];
+        let source = |node: &JsonNode| &text[node.begin as usize..node.end as usize];
         members.push((source(value).chars().count() as u64, source(name)));
         key = value.next as usize;
     }
@@ -63,7 +63,7 @@ fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     members.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     let named = members
         .iter()
-        .filter(|(_, name)| name.chars().count() <= LONGEST_MEMBER_NAME)
+        .filter(|(_, name)| name.chars().count() <= MAX_MEMBER_NAME_CHARS)
         .take(MAX_NAMED_MEMBERS);
     let named: Vec<String> = named
         .map(|(size, name)| {
@@ -80,7 +80,8 @@ fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     )
 }
 
-/// Returns the replacement for a document that cannot keep its own form. This is the only change of shape (CX-5).
+/// Returns an object that replaces a document whose form cannot be kept. No other function changes the form
+/// of a document (CX-5).
 fn replacement_json(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
     let handle = limits.marker_handle().map_or(Value::Null, Value::from);
     format!(
@@ -90,13 +91,13 @@ fn replacement_json(error: &str, preview: &str, original: Size, limits: &Limits)
     )
 }
 
-impl Document {
-    /// Replaces an object that must lose members. The members that fit become its preview. Returns `None` if the message
-    /// would need more room than the preview.
+impl CappedDocument {
+    /// Returns a replacement for an object that loses members. Its preview contains the members that fit.
+    /// Returns `None` if the message would need more room than the preview.
     fn from_members(
         error: &str,
         text: &str,
-        nodes: &[Node],
+        nodes: &[JsonNode],
         most: usize,
         limits: &Limits,
         path: &FieldPath,
@@ -110,8 +111,8 @@ impl Document {
         Some(Self { text, cuts: shortener.cuts })
     }
 
-    /// Replaces a document that cannot be shortened or parsed by its beginning. `error` is the message if it needs at
-    /// most half of the room.
+    /// Returns a replacement that shows only the beginning of a document that cannot be parsed or shortened.
+    /// `error` is used as the message if it needs at most half of the room.
     pub(super) fn from_beginning(
         error: &str,
         beginning: &str,
@@ -134,7 +135,7 @@ impl Document {
         let text = room.map(|room| {
             let mut left = room;
             let fits = |character: &char| {
-                let rest = left.checked_sub(cost(*character, limits));
+                let rest = left.checked_sub(char_size(*character, limits));
                 left = rest.unwrap_or(left);
                 rest.is_some()
             };
@@ -147,7 +148,7 @@ impl Document {
             if is_object { omitted.item() } else { format!("[{}]", omitted.item()) }
         };
         let text = text.unwrap_or_else(none);
-        let cut = Cut { path: path.clone(), returned: Size::default(), original, items: None };
+        let cut = ShortenedValue { path: path.clone(), returned: Size::default(), original, items: None };
         Self { text, cuts: vec![cut] }
     }
 }

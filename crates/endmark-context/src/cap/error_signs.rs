@@ -1,4 +1,4 @@
-//! Detects the lines that report an error, by a short list of words and shapes.
+//! Detects lines that report an error, from a short list of words and line formats.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use memchr::memmem::Finder;
 
 use super::result_lines::{is_failed, is_passed};
 
-/// Levels and words with which logs, compilers, test runners and package managers report a failure. Only whole words
-/// count, in any case.
+/// Log levels and words with which logs, compilers, test runners and package managers report a failure. Only
+/// whole words count, in upper or lower case.
 const ERROR_WORDS: [&str; 28] = [
-    // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
+    // Levels of syslog, log4j, Python, Rust and Go, and the level that npm writes (`ERR!`).
     "error",
     "errors",
     "err",
@@ -23,7 +23,7 @@ const ERROR_WORDS: [&str; 28] = [
     "severe",
     "emerg",
     "panic",
-    // Words of runtimes and test runners.
+    // Words that language runtimes and test runners use.
     "exception",
     "traceback",
     "panicked",
@@ -35,7 +35,7 @@ const ERROR_WORDS: [&str; 28] = [
     "unhandled",
     "uncaught",
     "aborted",
-    // Phrases of the system and its linkers: GNU ld, gold, lld and Apple's linker.
+    // Phrases of operating systems and linkers: GNU ld, gold, lld and Apple's linker.
     "undefined reference",
     "undefined symbol",
     "undefined symbols",
@@ -46,32 +46,32 @@ const ERROR_WORDS: [&str; 28] = [
     "connection refused",
 ];
 
-/// Prefixes of trace lines after white space.
+/// Prefixes of lines in a stack trace, after white space.
 ///
-/// `at f (file.js:1:2)` is from Java, JavaScript and C#; `File "f.py", line 3` from Python. Go, Java and Rust write the
-/// others between their frames. Sources: the output of `panic` in Go and Rust, `printStackTrace`,
-/// `traceback.print_exc` and V8's `Error.stack`.
-const FRAMES: [&str; 7] =
+/// Java, JavaScript and C# write `at f (file.js:1:2)`, and Python writes `File "f.py", line 3`. The other
+/// prefixes separate frames in Go, Java and Rust. Sources: the output of `panic` in Go and Rust,
+/// `printStackTrace`, `traceback.print_exc` and V8's `Error.stack`.
+const FRAME_PREFIXES: [&str; 7] =
     ["at ", "File \"", "goroutine ", "created by ", "Caused by:", "stack backtrace:", "... "];
 
-/// Suffixes of exception names: `TypeError`, `NullPointerException`.
-const ENDINGS: [&str; 2] = ["Error", "Exception"];
+/// Suffixes of exception names, such as `TypeError` and `NullPointerException`.
+const EXCEPTION_SUFFIXES: [&str; 2] = ["Error", "Exception"];
 
 /// Words before an error word that negate it: `0 errors`, `no error`.
 const NEGATIONS_BEFORE: [&str; 3] = ["0", "no", "without"];
 /// Values after an error word that negate it: `errors: 0`, `"error": null`, `failed=false`.
 const NEGATIONS_AFTER: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
 
-/// Searches lower-cased text for many words at once, because a case-insensitive search of this kind is not available.
+/// Searches lower-cased text for all words at once. The searcher itself cannot ignore case.
 ///
-/// If several words match at one position, the longest counts: after the shorter one a letter follows, so it is not a
-/// whole word.
-static SEARCH: LazyLock<Option<AhoCorasick>> =
+/// If several words match at one position, the longest one counts. The shorter one cannot be a whole word
+/// there, because a letter follows it.
+static ERROR_WORD_SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(ERROR_WORDS).ok());
-/// Beginnings of all words, and the text before the status of a server error.
+/// Beginnings of all error words, and the text before the status of a server error in an access log.
 ///
-/// A text without any of them reports no error. Searching for fewer patterns is faster.
-const HINTS: [&str; 19] = [
+/// Text that contains none of them reports no error. Searching for these few patterns first is faster.
+const ERROR_HINTS: [&str; 19] = [
     "err",
     "fatal",
     "crit",
@@ -96,17 +96,17 @@ const HINTS: [&str; 19] = [
 const SERVER_ERROR_PREFIX: &str = "\" 5";
 
 static HINT_SEARCH: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(HINTS).ok());
+    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(ERROR_HINTS).ok());
 static SERVER_ERROR_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(SERVER_ERROR_PREFIX));
 
-/// Whether a line without colours reports an error. The status decides for a result line, and the words for any
-/// other line.
+/// Whether a line without colours reports an error. For a result line of a test runner, only the status
+/// counts; for any other line, the words count.
 pub(super) fn is_error_line(line: &str) -> bool {
     is_failed(line) || reports_error(line) && !is_passed(line)
 }
 
-/// Returns a line without colours and other control sequences of ECMA-48. The final letter of a sequence must not
-/// become part of the next word.
+/// Removes colours and other control sequences (ECMA-48) from a line. Otherwise the last letter of a sequence
+/// would become part of the next word.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     const ESCAPE_START: &str = "\x1b[";
     // Fast path: most lines have no control sequences.
@@ -120,17 +120,17 @@ pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     Cow::Owned(first.to_owned() + &parts.map(rest).collect::<String>())
 }
 
-/// Whether a text, such as a row, reports an error by its words.
+/// Whether a text, such as a row of a table, contains words that report an error.
 pub(super) fn reports_error(text: &str) -> bool {
     reports_error_from(text, 0)
 }
 
-/// The same for a text whose first hint is at this position.
+/// Like [`reports_error`], for a text whose first hint is at position `hint`.
 pub(super) fn reports_error_from(text: &str, hint: usize) -> bool {
     // A test checks that the constant list compiles.
-    let Some(search) = SEARCH.as_ref() else { return false };
+    let Some(search) = ERROR_WORD_SEARCH.as_ref() else { return false };
     let rest = &text[hint..];
-    if is_fault_status(rest) {
+    if has_server_error_status(rest) {
         return true;
     }
     let lower = rest.to_ascii_lowercase();
@@ -139,29 +139,30 @@ pub(super) fn reports_error_from(text: &str, hint: usize) -> bool {
         if is_word(text, hint + found.start(), hint + found.end()) {
             return true;
         }
-        // Another word may begin inside a match that is not a whole word.
+        // The match is not a whole word. Another word may begin inside it.
         at = found.start() + 1;
     }
     false
 }
 
-/// Finds the rows of a text that may report errors. One search of the whole text costs less than one per row.
+/// Finds the rows of a text that may report errors. Searching the whole text once is faster than searching
+/// each row.
 #[derive(Debug)]
 pub(super) struct ErrorHints {
     lower: String,
-    /// Offset of the searched text.
+    /// Position of the searched text within the whole text.
     begin: usize,
-    /// Offset of the next hint; `usize::MAX` after the last one.
+    /// Position of the next hint. `usize::MAX` after the last one.
     next: usize,
 }
 
 impl ErrorHints {
-    /// Searches a part of a text.
+    /// Starts a search of `text`, which begins at position `begin` of the whole text.
     pub(super) fn search(text: &str, begin: usize) -> Self {
         Self { lower: text.to_ascii_lowercase(), begin, next: 0 }
     }
 
-    /// Returns the position of the first hint in the row at this range. The rows must come in the order of the text.
+    /// Returns the position of the first hint in a row. Rows must be passed in the order of the text.
     pub(super) fn first_in(&mut self, row: Range<usize>) -> Option<usize> {
         if self.next < row.start {
             let rest = row.start - self.begin..self.lower.len();
@@ -173,9 +174,10 @@ impl ErrorHints {
     }
 }
 
-/// Whether a key names an error (`error`, `errors`, `lastError`), provided that its value is not empty.
+/// Whether a key names an error, such as `error`, `errors` or `lastError`. The caller checks that its value
+/// is not empty.
 pub(super) fn is_error_key(key: &str) -> bool {
-    // Fast path: only these letters end one of the words below.
+    // Fast path: every key that names an error ends with one of these letters.
     let [.., before, last] = key.as_bytes() else { return false };
     let last = [before | 0x20, last | 0x20];
     if ![*b"or", *b"rs", *b"on", *b"re", *b"ck"].contains(&last) {
@@ -189,19 +191,19 @@ pub(super) fn is_error_key(key: &str) -> bool {
 
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let (before, behind) = (&text[..start], &text[end..]);
-    // `FAIL-FAST` is a name.
+    // `FAIL-FAST` is a name, so a hyphen continues a word.
     let continues_word = |next: char| next.is_alphanumeric() || next == '_';
     if behind.strip_prefix('-').unwrap_or(behind).starts_with(continues_word) {
         return false;
     }
     let is_ending = before.ends_with(|last: char| last.is_ascii_lowercase())
-        && ENDINGS.iter().any(|ending| &text[start..end] == *ending);
+        && EXCEPTION_SUFFIXES.iter().any(|ending| &text[start..end] == *ending);
     let begins = !before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
-    (begins || is_ending) && !is_denied(before, behind)
+    (begins || is_ending) && !is_negated(before, behind)
 }
 
-/// Whether the text around the word negates it.
-fn is_denied(before: &str, behind: &str) -> bool {
+/// Whether the text before or after an error word negates it.
+fn is_negated(before: &str, behind: &str) -> bool {
     let last = before
         .trim_end_matches(' ')
         .rsplit(|letter: char| !letter.is_alphanumeric())
@@ -221,53 +223,53 @@ fn is_denied(before: &str, behind: &str) -> bool {
         })
 }
 
-/// Whether a line after an error belongs to its trace: it has the form of a frame, or is indented under the error.
+/// Whether a line after an error belongs to its stack trace: it has the form of a frame, or is indented.
 pub(super) fn is_frame(line: &str) -> bool {
     let text = line.trim();
     if is_passed(line) {
         return false;
     }
-    // `main.run(0x1f, {0x4d, 0x2})` of Go. Its position follows after a tab.
+    // Go writes a call as `main.run(0x1f, {0x4d, 0x2})`. The next line contains its position after a tab.
     let is_go_call = || {
         let name = text.strip_suffix(')').and_then(|call| call.split_once('(')).map(|(name, _)| name);
         name.is_some_and(|name| name.contains('.') && !name.contains(char::is_whitespace))
     };
     line.starts_with([' ', '\t']) && !text.is_empty()
-        || FRAMES.iter().any(|begin| text.starts_with(begin))
+        || FRAME_PREFIXES.iter().any(|begin| text.starts_with(begin))
         || is_go_call()
 }
 
-/// Whether a line of an access log has the status of a server error: `"GET / HTTP/1.1" 503 0`.
-fn is_fault_status(text: &str) -> bool {
+/// Whether a line of an access log contains the status of a server error, as in `"GET / HTTP/1.1" 503 0`.
+fn has_server_error_status(text: &str) -> bool {
     SERVER_ERROR_FINDER.find(text.as_bytes()).is_some_and(|at| {
         let rest = &text.as_bytes()[at + SERVER_ERROR_FINDER.needle().len()..];
         rest.len() >= 3 && rest[..2].iter().all(u8::is_ascii_digit) && rest[2] == b' '
     })
 }
 
-/// Returns a hash of a line's shape. Lines that differ only in numbers, times and ids have the same shape.
-pub(super) fn shape(text: &str) -> u64 {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut sum = BASIS;
+/// Returns a hash of the line's shape. Lines that differ only in numbers, times and ids have the same shape.
+pub(super) fn line_shape(text: &str) -> u64 {
+    const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut sum = FNV_BASIS;
     for word in text
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()))
     {
-        sum = hash(sum, word.as_bytes());
+        sum = update_hash(sum, word.as_bytes());
     }
     sum
 }
 
-/// Most shapes that are distinguished.
+/// At most this many shapes are distinguished.
 const DISTINGUISHED_SHAPES: usize = 1 << 16;
 
-/// Counts the lines of each shape, so that many similar lines do not crowd out others.
+/// Counts the lines of each shape, so that many similar lines do not displace different ones.
 #[derive(Debug, Default)]
-pub(super) struct Shapes(HashMap<u64, u32>);
+pub(super) struct ShapeCounts(HashMap<u64, u32>);
 
-impl Shapes {
-    /// Returns how many times this shape has occurred before.
-    pub(super) fn occurrence(&mut self, shape: u64) -> u32 {
+impl ShapeCounts {
+    /// Counts another line of this shape. Returns how many there were before.
+    pub(super) fn count_occurrence(&mut self, shape: u64) -> u32 {
         if let Some(count) = self.0.get_mut(&shape) {
             *count = count.saturating_add(1);
             return *count;
@@ -279,8 +281,8 @@ impl Shapes {
     }
 }
 
-/// Continues a hash, eight bytes at a time.
-pub(super) fn hash(sum: u64, bytes: &[u8]) -> u64 {
+/// Adds bytes to a hash, eight at a time.
+pub(super) fn update_hash(sum: u64, bytes: &[u8]) -> u64 {
     let mixed = |sum: u64, word: u64| {
         let product = (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         product ^ product >> 32
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_distinguished_from_lines_that_mention_errors() {
+    fn lines_that_only_mention_errors_are_not_errors() {
         for (line, expected) in [
             ("2026-11-24 12:00:00 ERROR db: gone", true),
             ("npm ERR! code E404", true),
@@ -362,8 +364,8 @@ mod tests {
         ] {
             assert_eq!(is_error_line(&without_colours(line)), expected, "{line}");
         }
-        assert!(SEARCH.is_some() && HINT_SEARCH.is_some());
-        let begins_with_hint = |word: &&str| HINTS.iter().any(|hint| word.starts_with(hint));
+        assert!(ERROR_WORD_SEARCH.is_some() && HINT_SEARCH.is_some());
+        let begins_with_hint = |word: &&str| ERROR_HINTS.iter().any(|hint| word.starts_with(hint));
         assert!(ERROR_WORDS.iter().all(begins_with_hint));
         assert!(
             is_error_key("lastError")
@@ -399,8 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_differ_only_in_numbers_have_one_shape() {
-        assert_eq!(shape("12:00:01 job 7 failed id=a1f"), shape("12:00:02 job 19 failed id=77c"));
-        assert_ne!(shape("job 7 failed"), shape("task 7 failed"));
+    fn lines_that_differ_only_in_numbers_have_the_same_shape() {
+        assert_eq!(line_shape("12:00:01 job 7 failed id=a1f"), line_shape("12:00:02 job 19 failed id=77c"));
+        assert_ne!(line_shape("job 7 failed"), line_shape("task 7 failed"));
     }
 }

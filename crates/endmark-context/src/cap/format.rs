@@ -1,32 +1,32 @@
-//! Detects the format of a value by its beginning.
+//! Detects the format of a value from its first bytes.
 
 use endmark_text::{Format as TextFormat, Verdict, detect::detect_strict};
 
-use super::json::Tape;
+use super::json::JsonTape;
 use super::table::csv;
 
-/// Format of a value, detected or declared.
+/// The detected or requested format of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Text or a log.
+    /// Plain text, including logs.
     Text,
-    /// One JSON value.
+    /// A single JSON value.
     Json,
-    /// JSON Lines.
+    /// JSON Lines: one JSON value per line.
     JsonLines,
-    /// A table with a header, and this delimiter between its fields.
+    /// A table with a header line. The character separates the fields.
     Csv(char),
     /// A diff.
     Diff,
-    /// Another format. The output only names it.
+    /// A format that is not text. Only the format's name is shown.
     Binary(&'static str),
 }
 
-/// The names of formats as users write them. `auto` means detection.
+/// The format names that users may write. `auto` detects the format.
 pub const FORMATS: [&str; 6] = ["auto", "text", "json", "jsonl", "csv", "diff"];
 
 impl Format {
-    /// Returns the name as used in responses.
+    /// Returns the format's name in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -39,10 +39,10 @@ impl Format {
     }
 }
 
-/// The requested format.
+/// The format that the caller requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestedFormat {
-    /// Detect the format.
+    /// The format is detected.
     #[default]
     Auto,
     /// The value is text.
@@ -58,14 +58,14 @@ pub enum RequestedFormat {
 }
 
 impl RequestedFormat {
-    /// Returns the format of this name, one of [`FORMATS`].
+    /// Returns the format for a name from [`FORMATS`]. Returns `None` for any other name.
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Auto, Self::Text, Self::Json, Self::JsonLines, Self::Csv, Self::Diff];
         FORMATS.iter().position(|format| *format == name).map(|index| all[index])
     }
 }
 
-/// First bytes of files that are not text, with the format's name, as in the specifications of the formats.
+/// The first bytes of files that are not text, with the name of the format. Each is specified by the format.
 const SIGNATURES: [(&[u8], &str); 10] = [
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
@@ -79,17 +79,18 @@ const SIGNATURES: [(&[u8], &str); 10] = [
     (b"SQLite format 3\0", "SQLite database"),
 ];
 
-/// A value is binary if more than one byte in this many is odd: not UTF-8, or an unusual control character.
+/// A value is binary if more than one byte in this many is invalid UTF-8 or an unusual control character.
 const MAX_ODD_BYTE_DIVISOR: usize = 20;
-/// A value with only this many odd bytes is never binary: a log may have NUL bytes after its writer was killed.
+/// A value with at most this many such bytes is never binary. A log may contain NUL bytes if its writer was
+/// killed.
 const MIN_ODD_BYTES: usize = 4;
-/// Least number of records in a table.
+/// A table has at least this many records.
 const MIN_RECORDS: usize = 3;
-/// Longest column name, in words.
+/// A column name has at most this many words.
 const LONGEST_NAME_WORDS: usize = 5;
 
-/// Returns the format of a value by its beginning. `is_whole` states that the beginning is the complete value.
-pub(super) fn detect(beginning: &[u8], is_whole: bool, requested_format: RequestedFormat) -> Format {
+/// Detects the format from the beginning of a value. `is_whole` states that this is the complete value.
+pub(super) fn detect_format(beginning: &[u8], is_whole: bool, requested_format: RequestedFormat) -> Format {
     match requested_format {
         RequestedFormat::Text => return Format::Text,
         RequestedFormat::Json => return Format::Json,
@@ -104,7 +105,7 @@ pub(super) fn detect(beginning: &[u8], is_whole: bool, requested_format: Request
     if requested_format == RequestedFormat::Csv {
         return Format::Csv(find_delimiter(text).unwrap_or(','));
     }
-    if let Some(what) = binary(beginning) {
+    if let Some(what) = binary_format_name(beginning) {
         return Format::Binary(what);
     }
     if text.trim_start().starts_with(['{', '[']) {
@@ -122,27 +123,27 @@ pub(super) fn detect(beginning: &[u8], is_whole: bool, requested_format: Request
     detect_table(text).map_or(Format::Text, Format::Csv)
 }
 
-/// Returns the name of a binary format, or `None` for text. Takes linear time.
-pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
+/// Returns the name of a binary format. Returns `None` for text. Runs in linear time.
+pub(crate) fn binary_format_name(bytes: &[u8]) -> Option<&'static str> {
     let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
     if let Some((_, what)) = signature {
         return Some(what);
     }
     let foreign = bytes.utf8_chunks().filter(|chunk| chunk.invalid().len() == 1).count();
-    let controls = bytes.iter().filter(|byte| is_odd_control(**byte)).count();
+    let controls = bytes.iter().filter(|byte| is_unusual_control(**byte)).count();
     let odd = foreign + controls;
     (odd > MIN_ODD_BYTES && odd * MAX_ODD_BYTE_DIVISOR > bytes.len()).then_some("binary data")
 }
 
-/// Whether a control character is not used by terminals, editors and logs. They use BEL, BS, HT, LF, VT, FF, CR and
-/// ESC.
-fn is_odd_control(byte: u8) -> bool {
+/// Whether terminals, editors and logs do not use this control character. They use BEL, BS, HT, LF, VT, FF,
+/// CR and ESC.
+fn is_unusual_control(byte: u8) -> bool {
     byte < b' ' && !(0x07..=0x0D).contains(&byte) && byte != 0x1B
 }
 
-/// Whether the text has at least two rows, each a JSON array or object.
+/// Whether the text has at least two lines, all with a JSON array or object.
 fn is_json_lines(text: &str) -> bool {
-    let mut tape = Tape::default();
+    let mut tape = JsonTape::default();
     let mut rows = text.lines().filter(|line| !line.trim().is_empty());
     let mut count = 0;
     rows.all(|row| {
@@ -157,8 +158,8 @@ fn is_diff(text: &str) -> bool {
     begins && text.lines().any(|line| line.starts_with("@@ -") || line.starts_with("+++ "))
 }
 
-/// Returns the delimiter of a text that is certainly a table: a header with names, and records with the same number of
-/// fields.
+/// Returns the delimiter if the text is certainly a table: a header with column names, and records with the
+/// same number of fields.
 fn detect_table(text: &str) -> Option<char> {
     let delimiter = find_delimiter(text)?;
     let header: Vec<String> = csv::fields(text.lines().next()?, delimiter).map(csv::decode_field).collect();
@@ -173,7 +174,7 @@ fn detect_table(text: &str) -> Option<char> {
     (header.iter().all(is_name) && sorted.len() == header.len()).then_some(delimiter)
 }
 
-/// Returns the delimiter if every record has the same number of fields, at least two.
+/// Returns the delimiter for which all records have the same number of fields, at least two.
 fn find_delimiter(text: &str) -> Option<char> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -185,7 +186,7 @@ fn find_delimiter(text: &str) -> Option<char> {
             None => records.push(line.to_owned()),
         }
     }
-    // The last record may continue after the examined part.
+    // The last record may be incomplete, because only the beginning of the value is examined.
     records.pop_if(|record| csv::is_open(record));
     csv::DELIMITERS.into_iter().find(|delimiter| {
         let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());
@@ -222,13 +223,16 @@ mod tests {
             ("\u{FEFF}id,name\n1,a\n2,b\n", Format::Csv(',')),
             ("\u{7F}ELF", Format::Binary("ELF program")),
         ] {
-            assert_eq!(detect(text.as_bytes(), true, RequestedFormat::Auto), expected, "{text:?}");
+            assert_eq!(detect_format(text.as_bytes(), true, RequestedFormat::Auto), expected, "{text:?}");
         }
-        assert_eq!(detect(b"\xFF\xD8\xFF\xE0", true, RequestedFormat::Auto), Format::Binary("JPEG image"));
-        assert_eq!(detect(b"caf\xE9", true, RequestedFormat::Auto), Format::Text);
+        assert_eq!(
+            detect_format(b"\xFF\xD8\xFF\xE0", true, RequestedFormat::Auto),
+            Format::Binary("JPEG image")
+        );
+        assert_eq!(detect_format(b"caf\xE9", true, RequestedFormat::Auto), Format::Text);
         let log = format!("{}\0\0\0\0\0 linker failed\n", "compiling a crate\n".repeat(100));
-        assert_eq!(detect(log.as_bytes(), true, RequestedFormat::Auto), Format::Text);
-        assert_eq!(detect(b"1;2\n3;4\n5;6", true, RequestedFormat::Csv), Format::Csv(';'));
+        assert_eq!(detect_format(log.as_bytes(), true, RequestedFormat::Auto), Format::Text);
+        assert_eq!(detect_format(b"1;2\n3;4\n5;6", true, RequestedFormat::Csv), Format::Csv(';'));
         for (name, expected) in
             [("csv", Some(RequestedFormat::Csv)), ("auto", Some(RequestedFormat::Auto)), ("xml", None)]
         {

@@ -1,9 +1,9 @@
-//! The limits of a capped value, and their units.
+//! Limits of capped values, and their units.
 
-use super::marker::way_to_read;
+use super::marker::read_hint;
 
-/// Counts the tokens of a text. This module has no default tokenizer.
-pub type CountTokens = fn(&str) -> usize;
+/// Counts the tokens of a text. Callers supply this function, because there is no default tokenizer here.
+pub type TokenCounter = fn(&str) -> usize;
 
 /// Unit of a limit.
 #[derive(Debug, Clone, Copy)]
@@ -12,14 +12,14 @@ pub enum Unit {
     Chars,
     /// UTF-8 bytes.
     Bytes,
-    /// Tokens, counted by this function.
-    Tokens(CountTokens),
+    /// Tokens, as counted by this function.
+    Tokens(TokenCounter),
 }
 
-/// The part of a text that is kept in addition to the error lines.
+/// Which part of a text is kept, in addition to lines with errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// The beginning and the end, which share the remaining room 1 : 2.
+    /// The beginning and the end. The beginning gets a third of the remaining room.
     #[default]
     Both,
     /// The beginning.
@@ -28,24 +28,24 @@ pub enum Keep {
     Tail,
 }
 
-/// Name of the tool with which a model reads the rest of a value.
+/// Name of the tool with which a model reads the rest of a capped value.
 pub const READ_TOOL: &str = "endmark_read";
 
-/// How the reader of a marker can read the omitted part.
+/// How a reader of a marker can get the omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadMethod {
-    /// The command `endmark read HANDLE`.
+    /// With the command `endmark read HANDLE`.
     #[default]
     Command,
-    /// The tool `endmark_read`, if the model has it.
+    /// With the tool `endmark_read`, if the model has it.
     Tool,
 }
 
 impl ReadMethod {
     pub(super) const ALL: [Self; 2] = [Self::Command, Self::Tool];
 
-    /// Returns the text before the handle.
-    pub(super) fn words(self) -> &'static str {
+    /// Returns the text that precedes the handle in a marker.
+    pub(super) fn prefix(self) -> &'static str {
         match self {
             Self::Command => "endmark read",
             Self::Tool => READ_TOOL,
@@ -56,46 +56,47 @@ impl ReadMethod {
 /// The limits of one value (CX-5).
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Largest size of the value, including markers.
+    /// Maximum size of the capped value, including markers.
     pub most: usize,
     /// Unit of `most`.
     pub unit: Unit,
-    /// Most items of a list, or rows of a table.
+    /// Maximum number of items in a list, or rows in a table.
     pub max_items: usize,
-    /// The part of a text to keep.
+    /// Which part of a text is kept.
     pub keep: Keep,
-    /// Handle of the full value. Warnings contain it; markers do if there is room.
+    /// Handle of the full value. Warnings always contain it, and markers contain it if there is room.
     pub handle: Option<String>,
-    /// How the reader of a marker can read the omitted part.
+    /// How a reader of a marker can get the omitted part.
     pub way: ReadMethod,
-    /// Whether JSON keeps the types of its items and members. Markers are then neither items nor members, and objects
-    /// keep all members, so only the warnings report omissions.
+    /// Whether items and members of JSON must keep their types. If so, markers are neither items nor members,
+    /// and objects keep all members. Only the warnings then report omitted parts.
     pub keeps_types: bool,
 }
 
-/// Default limit in characters (CX-5).
+/// Default maximum size in characters (CX-5).
 pub const DEFAULT_MAX_CHARS: usize = 200_000;
-/// Default limit of items (CX-5).
+/// Default maximum number of items (CX-5).
 pub const DEFAULT_MAX_ITEMS: usize = 500;
-/// Smallest limit in any unit, so that a marker fits.
+/// The smallest allowed limit, in any unit. A marker always fits.
 pub const MIN_LIMIT: usize = 80;
-/// Additional room for a marker that names the command for the omitted part.
-const HANDLE_ROOM: usize = 40;
+/// A marker contains the command for reading the rest if the limit is at least [`MIN_LIMIT`], plus this
+/// number, plus the length of the handle.
+const READ_HINT_CHARS: usize = 40;
 
-/// Error of limits that leave no room.
+/// Error of limits that are too small.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// The marker does not fit.
+    /// A marker does not fit.
     #[error(
         "a limit of {most} leaves no room for the marker that says what is left out: it must be at least {least}"
     )]
     TooSmall {
-        /// The limit.
+        /// The given limit.
         most: usize,
-        /// The smallest limit.
+        /// The smallest allowed limit.
         least: usize,
     },
-    /// A list could not keep any item.
+    /// A list may not keep any item.
     #[error("a list must be allowed at least one item")]
     NoItems,
 }
@@ -115,7 +116,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks that a marker fits within the limits.
+    /// Fails if a marker does not fit within the limits.
     pub fn check(&self) -> Result<(), LimitError> {
         if self.most < MIN_LIMIT {
             return Err(LimitError::TooSmall { most: self.most, least: MIN_LIMIT });
@@ -123,19 +124,20 @@ impl Limits {
         if self.max_items == 0 { Err(LimitError::NoItems) } else { Ok(()) }
     }
 
-    /// Returns the handle, if it fits into a marker. Warnings always contain it.
+    /// Returns the handle for markers. Returns `None` if it does not fit. Warnings contain it anyway.
     pub(super) fn marker_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
-        handle.filter(|handle| self.most >= MIN_LIMIT + HANDLE_ROOM + handle.len())
+        handle.filter(|handle| self.most >= MIN_LIMIT + READ_HINT_CHARS + handle.len())
     }
 
-    /// Returns the text after the first marker: how to read the omitted part, if that fits.
+    /// Returns the text after the first marker, which states how to read the omitted part. Empty if it does
+    /// not fit.
     pub(super) fn read_hint(&self) -> String {
-        self.marker_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
+        self.marker_handle().map(|handle| read_hint(handle, self.way)).unwrap_or_default()
     }
 
-    /// Returns how many characters or bytes must be buffered before a value is certain to be too large. A text with
-    /// more than eight characters per token counts as too large, without counting its tokens.
+    /// Returns how much must be buffered until a value is certainly too large, in characters or bytes. A text
+    /// with more than eight characters per allowed token counts as too large without counting its tokens.
     pub(super) fn max_buffered(&self) -> usize {
         match self.unit {
             Unit::Chars | Unit::Bytes => self.most,
@@ -151,8 +153,8 @@ impl Limits {
         }
     }
 
-    /// Whether the unchanged text is within the limit.
-    pub(super) fn admits(&self, text: &str) -> bool {
+    /// Whether the text is within the limit without changes.
+    pub(super) fn fits(&self, text: &str) -> bool {
         match self.unit {
             Unit::Tokens(count) => {
                 text.len() <= self.most || self.size(text) <= self.max_buffered() && count(text) <= self.most
@@ -161,14 +163,15 @@ impl Limits {
         }
     }
 
-    /// Renders within the limit. For tokens the size is reduced in steps, because token counts cannot be added up.
-    pub(super) fn fit<T>(&self, render: impl Fn(usize) -> T, text: impl Fn(&T) -> &str) -> T {
+    /// Renders a value within the limit. For limits in tokens, it tries smaller and smaller sizes, because
+    /// token counts of parts do not add up.
+    pub(super) fn render_within<T>(&self, render: impl Fn(usize) -> T, text: impl Fn(&T) -> &str) -> T {
         let Unit::Tokens(count) = self.unit else { return render(self.most) };
         let mut size = self.most.saturating_mul(4);
         loop {
             let rendered = render(size);
             let tokens = count(text(&rendered));
-            // At this size each marker is as large as a character, and no part of the value is left.
+            // At this size, the result contains little more than markers, so a smaller size would not help.
             if tokens <= self.most || size <= MIN_LIMIT / 2 {
                 return rendered;
             }

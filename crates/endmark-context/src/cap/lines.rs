@@ -1,57 +1,59 @@
-//! Splits arriving text into lines, and long lines into parts without breaking graphemes.
+//! Splits arriving text into lines. Long lines are split between graphemes.
 
 use endmark_envelope::grapheme_boundary;
 
 use super::CapError;
 
-/// How many bytes after the end of a part are examined to find the end of its last grapheme.
+/// How many bytes after a cut are examined to find the end of the grapheme there.
 const GRAPHEME_LOOKAHEAD_BYTES: usize = 256;
 
-/// How to handle bytes that are not UTF-8.
+/// How bytes that are not UTF-8 are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InvalidUtf8 {
-    /// Reports an error.
+    /// An invalid byte is an error.
     Reject,
-    /// Replaces each by U+FFFD, and counts them.
+    /// Each invalid sequence is replaced by U+FFFD and counted.
     Replace,
 }
 
-/// Splits bytes that arrive in chunks of any size. The result does not depend on chunking.
+/// Splits bytes that arrive in chunks of any size into lines. The result does not depend on the chunks.
 #[derive(Debug)]
 pub(super) struct Lines {
     waiting: Vec<u8>,
     longest: usize,
     invalid_utf8: InvalidUtf8,
-    /// Number of bytes delivered so far.
+    /// Number of bytes in the lines that were passed on.
     passed_bytes: u64,
-    /// Number of replaced sequences that were not UTF-8.
+    /// Number of invalid sequences that were replaced.
     pub(super) replaced_bytes: u64,
 }
 
 impl Lines {
-    /// Returns a splitter that delivers lines of more than `longest` bytes in parts. `usize::MAX` delivers whole lines.
+    /// Returns a splitter. Lines of more than `longest` bytes are split into parts, or never if it is
+    /// `usize::MAX`.
     pub(super) fn new(longest: usize, foreign: InvalidUtf8) -> Self {
         Self { waiting: Vec::new(), longest, invalid_utf8: foreign, passed_bytes: 0, replaced_bytes: 0 }
     }
 
-    /// Reads the next bytes, and delivers complete lines.
+    /// Reads the next chunk, and passes each complete line to `take`.
     pub(super) fn push(&mut self, bytes: &[u8], take: impl FnMut(&str)) -> Result<(), CapError> {
         self.waiting.extend_from_slice(bytes);
         self.flush_lines(false, take)
     }
 
-    /// Delivers the rest.
+    /// Passes the last line to `take`, if it has no line break.
     pub(super) fn finish(&mut self, take: impl FnMut(&str)) -> Result<(), CapError> {
         self.flush_lines(true, take)
     }
 
-    /// Returns the number of bytes that wait for the end of their line.
+    /// Returns the number of bytes in the current incomplete line.
     pub(super) fn pending_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Discards the beginning of a line that is too long to buffer. Returns the number of discarded characters.
-    pub(super) fn forget(&mut self) -> u64 {
+    /// Discards the beginning of a line that is too long to buffer. Returns the number of discarded
+    /// characters.
+    pub(super) fn discard_incomplete_line(&mut self) -> u64 {
         let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         self.passed_bytes += self.waiting.len() as u64;
         self.waiting.clear();
@@ -81,7 +83,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Returns the length of the next complete part.
+    /// Returns the length of the next line or part. Returns `None` if it is incomplete.
     fn next_length(&self, begin: usize, is_end: bool) -> Option<usize> {
         let rest = &self.waiting[begin..];
         let window = &rest[..rest.len().min(self.longest.saturating_add(GRAPHEME_LOOKAHEAD_BYTES))];
@@ -96,7 +98,8 @@ impl Lines {
     }
 }
 
-/// Returns where to cut a long line: between graphemes, or characters if one grapheme fills it, or bytes.
+/// Returns where to cut a long line: between graphemes if possible, otherwise between characters, otherwise
+/// between bytes.
 fn cut_position(window: &[u8], longest: usize) -> usize {
     // The window may end inside a character.
     let text = match str::from_utf8(window) {
@@ -130,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_the_chunks(text in "(\\PC|\n|e\u{301}|👩‍👧){0,300}", chunk in 1_usize..40, longest in 16_usize..64) {
+        fn lines_do_not_depend_on_chunk_sizes(text in "(\\PC|\n|e\u{301}|👩‍👧){0,300}", chunk in 1_usize..40, longest in 16_usize..64) {
             let whole = parts(text.as_bytes(), usize::MAX, longest);
             prop_assert_eq!(whole.concat(), text.clone());
             prop_assert_eq!(parts(text.as_bytes(), chunk, longest), whole);
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf8_is_refused_with_its_position_or_shown() {
+    fn invalid_utf8_is_rejected_with_its_position_or_replaced() {
         let mut lines = Lines::new(64, InvalidUtf8::Reject);
         let refused = lines.push(b"abc\nd\xFFe\n", |_| ());
         assert_eq!(refused, Err(CapError::NotUtf8 { at: 5 }));

@@ -1,21 +1,21 @@
-//! Writes and reads the markers that replace omitted parts.
+//! Writes and parses the markers that replace omitted parts.
 
 use serde_json::Value;
 
 use super::limits::ReadMethod;
 
 const MARKER_START: &str = "[… ";
-const CLOSE: &str = " left out …]";
+const MARKER_END: &str = " left out …]";
 
-/// The only key of an item, line or member that replaces omitted parts.
+/// The only key of an object that replaces omitted items, lines or members.
 pub(super) const OMITTED: &str = "endmark_omitted";
 
-/// Amount of omitted text.
+/// The amount of text that is omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct OmittedAmount {
-    /// Lines, rows or items that are missing completely.
+    /// Number of lines, rows or items that are omitted completely.
     pub(super) lines: u64,
-    /// Unicode characters.
+    /// Number of omitted Unicode characters.
     pub(super) chars: u64,
 }
 
@@ -25,35 +25,36 @@ impl OmittedAmount {
     }
 }
 
-/// Returns the marker of a text, without the line break after it.
+/// Returns the marker for omitted text, without a line break.
 pub(super) fn text_marker(left_out: OmittedAmount) -> String {
     if left_out.lines == 0 {
         return string_marker(left_out.chars);
     }
     let plural = if left_out.lines == 1 { "" } else { "s" };
     format!(
-        "{MARKER_START}{} line{plural} ({} characters){CLOSE}",
+        "{MARKER_START}{} line{plural} ({} characters){MARKER_END}",
         group_thousands(left_out.lines),
         group_thousands(left_out.chars)
     )
 }
 
-/// Returns how to read the omitted part, for the place after the first marker of a text.
-pub(super) fn way_to_read(handle: &str, way: ReadMethod) -> String {
-    format!(" {} {handle}", way.words())
+/// Returns the text that states how to read the omitted part. It follows the first marker of a text.
+pub(super) fn read_hint(handle: &str, way: ReadMethod) -> String {
+    format!(" {} {handle}", way.prefix())
 }
 
-/// Returns the marker for a text of one line.
+/// Returns the marker for an omitted part of a single line or string.
 pub(super) fn string_marker(chars: u64) -> String {
-    format!("{MARKER_START}{} characters{CLOSE}", group_thousands(chars))
+    format!("{MARKER_START}{} characters{MARKER_END}", group_thousands(chars))
 }
 
-/// Parses a line that is a marker, with or without the way to read the rest.
+/// Parses a line that is a marker, with or without the hint how to read the rest. Returns `None` for any
+/// other line.
 pub(super) fn parse_line(line: &str) -> Option<OmittedAmount> {
     let line = line.trim_end_matches(['\n', '\r']);
-    let (inside, behind) = line.strip_prefix(MARKER_START)?.split_once(CLOSE)?;
+    let (inside, behind) = line.strip_prefix(MARKER_START)?.split_once(MARKER_END)?;
     let names_way =
-        |way: ReadMethod| behind.strip_prefix(' ').is_some_and(|behind| behind.starts_with(way.words()));
+        |way: ReadMethod| behind.strip_prefix(' ').is_some_and(|behind| behind.starts_with(way.prefix()));
     if !behind.is_empty() && !ReadMethod::ALL.into_iter().any(names_way) {
         return None;
     }
@@ -67,7 +68,7 @@ pub(super) fn parse_line(line: &str) -> Option<OmittedAmount> {
     Some(OmittedAmount { lines: parse_grouped(lines)?, chars: parse_grouped(chars)? })
 }
 
-/// The JSON value that replaces omitted parts.
+/// The JSON value that replaces omitted items, lines or members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OmissionValue {
     pub(super) items: u64,
@@ -76,7 +77,8 @@ pub(super) struct OmissionValue {
 }
 
 impl OmissionValue {
-    /// Returns the parts that an earlier capping omitted, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
+    /// Parses a marker of an earlier capping, `{"endmark_omitted": {"items": …, "of": …}}`. Returns `None`
+    /// for any other JSON.
     pub(super) fn read(json: &str) -> Option<Self> {
         if !json.contains(OMITTED) {
             return None;
@@ -86,13 +88,13 @@ impl OmissionValue {
         Self::from_value(object.get(OMITTED)?)
     }
 
-    /// Returns them from the value of the key.
+    /// Parses the value of the marker's key.
     pub(super) fn from_value(value: &Value) -> Option<Self> {
         let handle = value.get("handle").and_then(Value::as_str).map(str::to_owned);
         Some(Self { items: value.get("items")?.as_u64()?, of: value.get("of")?.as_u64()?, handle })
     }
 
-    /// Returns the member of an object: its key and its value.
+    /// Returns the marker as a member of an object: key and value.
     pub(super) fn member(&self) -> String {
         let handle = self
             .handle
@@ -101,13 +103,13 @@ impl OmissionValue {
         format!(r#""{OMITTED}": {{"items": {}, "of": {}, "handle": {handle}}}"#, self.items, self.of)
     }
 
-    /// Returns the item of an array, or the line of JSON Lines.
+    /// Returns the marker as an item of an array or a line of JSON Lines.
     pub(super) fn item(&self) -> String {
         format!("{{{}}}", self.member())
     }
 }
 
-/// Formats a number with commas between its thousands.
+/// Formats a number with commas between groups of three digits.
 pub(super) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -138,7 +140,7 @@ mod tests {
             let left_out = OmittedAmount { lines, chars };
             assert_eq!(text_marker(left_out), text);
             for way in ReadMethod::ALL {
-                assert_eq!(parse_line(&format!("{text}{}\r\n", way_to_read("h1", way))), Some(left_out));
+                assert_eq!(parse_line(&format!("{text}{}\r\n", read_hint("h1", way))), Some(left_out));
             }
             assert_eq!(parse_line(text), Some(left_out));
         }

@@ -1,59 +1,60 @@
-//! Result lines of test runners: whether a line reports a failed or a passed test.
+//! Detects result lines of test runners: lines that report a failed or a passed test.
 //!
-//! The titles of tests contain error words (`✓ reports an error`), so the status of a line is checked before its words.
-//! Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun, pytest,
-//! unittest, Robot Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing; testanything.org for
-//! TAP.
+//! Titles of tests may contain error words, as in `✓ reports an error`, so the status of a line is checked
+//! first. Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`,
+//! Bun, pytest, unittest, Robot Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing.
+//! For TAP: testanything.org.
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-/// Statuses at the beginning of a failed test's line. `FAIL` and `FAILED` are error words anywhere in a line.
-const FAILED: [&str; 6] = ["not ok", "✗", "✘", "✖", "✕", "×"];
-/// The status of a test that was stopped, at the end of a column.
-const TIMEOUT: &str = "TIMEOUT";
-static TIMEOUT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TIMEOUT));
-/// Statuses at the beginning of a passed test's line, or in its last column.
-const PASSED: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔", "√"];
-/// Prefixes of a line that names a test before its status is known: `# Subtest: a title` of TAP, `[ RUN      ]` of
+/// Statuses at the beginning of a line that reports a failed test. `FAIL` and `FAILED` are error words
+/// anywhere in a line.
+const FAILED_STATUSES: [&str; 6] = ["not ok", "✗", "✘", "✖", "✕", "×"];
+/// The status of a test that ran too long. It ends a column.
+const TIMEOUT_STATUS: &str = "TIMEOUT";
+static TIMEOUT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TIMEOUT_STATUS));
+/// Statuses of a passed test, at the beginning of the line or in its last column.
+const PASSED_STATUSES: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔", "√"];
+/// Prefixes of a line that announces a test without a status: `# Subtest: a title` in TAP, `[ RUN      ]` in
 /// Google Test.
-const STARTED: [&str; 2] = ["Subtest", "RUN"];
-/// Statuses of one character, and Jest's mark of a failed test.
+const START_PREFIXES: [&str; 2] = ["Subtest", "RUN"];
+/// Statuses that are a single character, including Jest's mark for a failed test.
 const STATUS_MARKS: &str = "✗✘✖✕×✓✔√●";
-/// Separates the names of suite and test, only in lines of failed tests. Lists use Jest's mark, too.
+/// Separates the names of suite and test in lines about failed tests. Lists use Jest's mark, too.
 const NAME_SEPARATOR: &str = " › ";
-/// The text after a TAP test that is expected to fail.
+/// The text after the title of a TAP test that is expected to fail.
 const EXPECTED_FAILURE: &str = concat!("# TO", "DO");
-/// Longer numbers before a title are dates or ids, not numbers of failures.
-const LONGEST_NUMBER: usize = 4;
+/// A number before a title has at most this many digits. Longer numbers are dates or ids.
+const MAX_FAILURE_NUMBER_DIGITS: usize = 4;
 
-/// Whether a line without colours reports that a test failed.
+/// Whether a line without colours reports a failed test.
 pub(super) fn is_failed(line: &str) -> bool {
     let text = skip_markers(line);
     let is_jest = || text.strip_prefix("● ").is_some_and(|names| names.contains(NAME_SEPARATOR));
-    let ends_column = || columns(line).any(|column| column.rsplit(' ').next() == Some(TIMEOUT));
-    FAILED.iter().any(|status| begins(text, status)) && !line.contains(EXPECTED_FAILURE)
+    let ends_column = || columns(line).any(|column| column.rsplit(' ').next() == Some(TIMEOUT_STATUS));
+    FAILED_STATUSES.iter().any(|status| begins(text, status)) && !line.contains(EXPECTED_FAILURE)
         || is_jest()
-        || is_numbered(line.trim_start())
-        || is_in_gutter(line)
+        || is_numbered_failure(line.trim_start())
+        || has_pytest_mark(line)
         || TIMEOUT_FINDER.find(line.as_bytes()).is_some() && ends_column()
 }
 
-/// Whether a line without colours reports that a test passed, failed as expected, or starts. The words in its title do
-/// not count.
+/// Whether a line without colours reports a test that passed, failed as expected, or started. The words in
+/// its title are ignored.
 pub(super) fn is_passed(line: &str) -> bool {
-    // Times and percentages follow the status.
+    // The last column without times and percentages is the status.
     let last = columns(line).filter(|column| !column.starts_with(|sign: char| sign.is_ascii_digit())).last();
     let fills_last =
-        |last: &str| PASSED.contains(&last) || last.ends_with(" PASSED") || last.ends_with(" PASS");
+        |last: &str| PASSED_STATUSES.contains(&last) || last.ends_with(" PASSED") || last.ends_with(" PASS");
     let text = skip_markers(line);
-    begins(text, FAILED[0]) && line.contains(EXPECTED_FAILURE)
-        || PASSED.iter().chain(&STARTED).any(|status| begins(text, status))
+    begins(text, FAILED_STATUSES[0]) && line.contains(EXPECTED_FAILURE)
+        || PASSED_STATUSES.iter().chain(&START_PREFIXES).any(|status| begins(text, status))
         || last.is_some_and(fills_last)
 }
 
-/// Returns a line without the signs before its status, such as `--- FAIL` and `[  OK ]`.
+/// Returns a line without the characters before its status, as in `--- FAIL` and `[  OK ]`.
 fn skip_markers(line: &str) -> &str {
     line.trim_start_matches(|sign: char| !sign.is_alphanumeric() && !STATUS_MARKS.contains(sign))
 }
@@ -63,22 +64,22 @@ fn begins(text: &str, status: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', ':', '\n', '\r']))
 }
 
-/// Returns the texts between the spaces, dots, bars and brackets that align columns.
+/// Returns the columns of a line. Spaces, dots, bars and brackets separate them.
 fn columns(line: &str) -> impl Iterator<Item = &str> {
     let columns = line.split(['\t', '|', '│', '[', ']', '(', ')']).flat_map(|part| part.split("  "));
     columns.flat_map(|part| part.split("...")).map(str::trim).filter(|column| !column.is_empty())
 }
 
-/// Whether this is the heading of a failure in a numbered list: `2) [chromium] › a.spec.ts`.
-fn is_numbered(text: &str) -> bool {
+/// Whether the line begins a failure in a numbered list, such as `2) [chromium] › a.spec.ts`.
+fn is_numbered_failure(text: &str) -> bool {
     let title = text.trim_start_matches(|sign: char| sign.is_ascii_digit());
-    (1..=LONGEST_NUMBER).contains(&(text.len() - title.len()))
+    (1..=MAX_FAILURE_NUMBER_DIGITS).contains(&(text.len() - title.len()))
         && title.strip_prefix(") ").is_some_and(|title| !title.trim().is_empty())
 }
 
-/// Whether pytest marks the line in its first column as failed code or as the reason: `>   assert x`, `E   assert 4 ==
-/// 5`.
-fn is_in_gutter(line: &str) -> bool {
+/// Whether pytest marks the line in its first column as the failed code or as the reason: `>   assert x`, `E
+/// assert 4 == 5`.
+fn has_pytest_mark(line: &str) -> bool {
     let rest = line.strip_prefix(['E', '>']).and_then(|rest| rest.strip_prefix("  "));
     rest.is_some_and(|rest| !rest.trim().is_empty())
 }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_a_result_line_decides() {
+    fn the_status_of_a_result_line_overrides_its_words() {
         for line in [
             "not ok 3 - rises",
             "  ✗ rises",

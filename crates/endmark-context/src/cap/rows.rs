@@ -1,29 +1,30 @@
-//! Selects the rows of a list or table to keep: the first and last ones, those with errors, and prominent ones.
+//! Selects the rows of a list or table to keep: the first and the last rows, rows with errors, and rows with
+//! unusual values.
 //!
-//! The selection needs one pass and bounded memory, so it works for a list in a document and for an endless table.
+//! The selection needs one pass and bounded memory, so it also works for an endless table.
 
 mod column;
 mod facts;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use self::column::Column;
-pub(super) use self::facts::{Fact, Facts, has_content};
-use super::error_signs::Shapes;
+use self::column::ColumnValues;
+pub(super) use self::facts::{ColumnFact, RowFacts, has_content};
+use super::error_signs::ShapeCounts;
 use super::limits::Keep;
 
-/// Share of the room, and of the number of rows, for rows that report errors, in percent.
+/// Percentage of the room and of the number of rows for rows that report errors.
 const ERRORS_PERCENT: usize = 40;
-/// The share for prominent rows.
+/// Percentage for rows with unusual values.
 const PROMINENT_PERCENT: usize = 20;
-/// The share for the last rows.
+/// Percentage for the last rows.
 const LAST_PERCENT: usize = 10;
-/// Most columns that are examined.
+/// At most this many columns are examined.
 const MAX_COLUMNS: usize = 256;
 
-/// A row that may be kept.
+/// A candidate row.
 #[derive(Debug, Clone)]
-pub(super) struct Row<R> {
+pub(super) struct CandidateRow<R> {
     /// Index of the row, from 0.
     pub(super) at: u64,
     /// Size in the unit of the limit.
@@ -31,74 +32,74 @@ pub(super) struct Row<R> {
     pub(super) value: R,
 }
 
-/// Rows that are read one by one.
+/// Collects candidates while rows are read one by one.
 #[derive(Debug)]
-pub(super) struct Rows<R> {
+pub(super) struct RowSelector<R> {
     capacity: usize,
     room: usize,
     count: u64,
-    first: Bounded<R>,
-    last: Bounded<R>,
-    errors: BTreeMap<(u32, u64), Row<R>>,
+    first: ConsecutiveRows<R>,
+    last: ConsecutiveRows<R>,
+    errors: BTreeMap<(u32, u64), CandidateRow<R>>,
     errors_size: usize,
-    shapes: Shapes,
-    /// The columns with their hashes, in the order in which they arrived.
-    columns: Vec<(u64, Column<R>)>,
+    shapes: ShapeCounts,
+    /// The columns with the hashes of their names, in the order of their first use.
+    columns: Vec<(u64, ColumnValues<R>)>,
     /// Index of each column by its hash.
-    places: HashMap<u64, usize, column::BuildIdentityHasher>,
-    /// Remaining room for rows that may be prominent.
+    column_indexes: HashMap<u64, usize, column::BuildIdentityHasher>,
+    /// Remaining room for rows that may turn out to be unusual.
     reserved: usize,
 }
 
-/// Consecutive rows.
+/// Consecutive rows with their total size.
 #[derive(Debug)]
-struct Bounded<R> {
-    rows: VecDeque<Row<R>>,
+struct ConsecutiveRows<R> {
+    rows: VecDeque<CandidateRow<R>>,
     size: usize,
 }
 
-/// Limits of a choice of rows.
+/// Limits for the selection of rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Choice {
+pub(super) struct SelectionLimits {
     pub(super) room: usize,
-    pub(super) most: usize,
+    pub(super) max_rows: usize,
     pub(super) keep: Keep,
-    /// Additional size of a row that does not follow another kept row.
+    /// Additional size of a row that does not directly follow another kept row.
     pub(super) gap: usize,
 }
 
-impl<R: Clone> Rows<R> {
-    /// Holds at most `most` rows of at most `room` in total.
+impl<R: Clone> RowSelector<R> {
+    /// Returns a selector for at most `most` rows with a total size of at most `room`.
     pub(super) fn new(most: usize, room: usize) -> Self {
         Self {
             capacity: most,
             room,
             count: 0,
-            first: Bounded { rows: VecDeque::new(), size: 0 },
-            last: Bounded { rows: VecDeque::new(), size: 0 },
+            first: ConsecutiveRows { rows: VecDeque::new(), size: 0 },
+            last: ConsecutiveRows { rows: VecDeque::new(), size: 0 },
             errors: BTreeMap::new(),
             errors_size: 0,
-            shapes: Shapes::default(),
+            shapes: ShapeCounts::default(),
             columns: Vec::new(),
-            places: HashMap::default(),
+            column_indexes: HashMap::default(),
             reserved: room.saturating_mul(4),
         }
     }
 
-    /// Returns the number of rows so far.
+    /// Returns the number of rows that were read.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Examines the next row.
-    pub(super) fn take(&mut self, value: R, size: usize, facts: &Facts<'_>) {
-        let row = Row { at: self.count, size, value };
+    /// Reads the next row.
+    pub(super) fn push(&mut self, value: R, size: usize, facts: &RowFacts<'_>) {
+        let row = CandidateRow { at: self.count, size, value };
         self.count += 1;
         if self.first.rows.len() < self.capacity && self.first.size + size <= self.room {
             self.first.push(row.clone());
         }
         if let Some(shape) = facts.error {
-            self.take_error(shape, &row);
+            self.push_error(shape, &row);
         }
         for (at, fact) in facts.list.iter().enumerate() {
             if let Some(place) = self.column_index(at, fact.column) {
@@ -111,26 +112,26 @@ impl<R: Clone> Rows<R> {
         }
     }
 
-    /// Returns the index of the column with this hash. Returns `None` if there are too many columns.
+    /// Returns the index of the column with this hash. Returns `None` if there are already too many columns.
     fn column_index(&mut self, at: usize, hash: u64) -> Option<usize> {
         // Most rows of a list have the same columns in the same order.
         if self.columns.get(at).is_some_and(|(column, _)| *column == hash) {
             return Some(at);
         }
-        if let Some(place) = self.places.get(&hash) {
+        if let Some(place) = self.column_indexes.get(&hash) {
             return Some(*place);
         }
         let place = self.columns.len();
         if place == MAX_COLUMNS {
             return None;
         }
-        self.columns.push((hash, Column::new()));
-        self.places.insert(hash, place);
+        self.columns.push((hash, ColumnValues::new()));
+        self.column_indexes.insert(hash, place);
         Some(place)
     }
 
-    fn take_error(&mut self, shape: u64, row: &Row<R>) {
-        let occurrence = self.shapes.occurrence(shape);
+    fn push_error(&mut self, shape: u64, row: &CandidateRow<R>) {
+        let occurrence = self.shapes.count_occurrence(shape);
         if row.size > self.room {
             return;
         }
@@ -142,59 +143,62 @@ impl<R: Clone> Rows<R> {
         }
     }
 
-    /// Returns the rows to keep, in order.
-    pub(super) fn choose(&self, choice: Choice) -> Vec<Row<R>> {
+    /// Returns the rows to keep, in their original order.
+    pub(super) fn select(&self, choice: SelectionLimits) -> Vec<CandidateRow<R>> {
         let errors = || self.errors.values();
-        let standing_out = self.prominent_rows();
+        let prominent = self.prominent_rows();
         let (first, last) = (|| self.first.rows.iter(), || self.last.rows.iter().rev());
-        let mut chosen = ChosenRows {
+        let mut chosen = SelectedRows {
             rows: BTreeMap::new(),
             room: choice.room.saturating_sub(2 * choice.gap),
-            max_size: choice.most,
+            rows_left: choice.max_rows,
         };
         let share = |percent: usize| {
-            (choice.room.saturating_mul(percent) / 100, (choice.most.saturating_mul(percent)).div_ceil(100))
+            (
+                choice.room.saturating_mul(percent) / 100,
+                (choice.max_rows.saturating_mul(percent)).div_ceil(100),
+            )
         };
-        chosen.choose_within(errors(), share(ERRORS_PERCENT), choice.gap, true);
-        chosen.choose_within(standing_out.iter(), share(PROMINENT_PERCENT), choice.gap, true);
+        chosen.select_within(errors(), share(ERRORS_PERCENT), choice.gap, true);
+        chosen.select_within(prominent.iter(), share(PROMINENT_PERCENT), choice.gap, true);
         let last_percent = match choice.keep {
             Keep::Both => LAST_PERCENT,
             Keep::Head => 0,
             Keep::Tail => 100,
         };
         let (room, most) = share(last_percent);
-        // With very few rows, the first is more useful than the last.
-        chosen.choose_within(
+        // If very few rows fit, the first row is more useful than the last.
+        chosen.select_within(
             last(),
-            (room, if choice.most > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
+            (room, if choice.max_rows > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
             0,
             false,
         );
         let all = (usize::MAX, usize::MAX);
-        chosen.choose_within(first(), all, choice.gap, false);
-        chosen.choose_within(errors(), all, choice.gap, true);
-        chosen.choose_within(standing_out.iter(), all, choice.gap, true);
-        chosen.choose_within(last(), all, choice.gap, false);
+        chosen.select_within(first(), all, choice.gap, false);
+        chosen.select_within(errors(), all, choice.gap, true);
+        chosen.select_within(prominent.iter(), all, choice.gap, true);
+        chosen.select_within(last(), all, choice.gap, false);
         chosen.rows.into_values().collect()
     }
 
     /// Returns the rows with rare values or outliers, the rarest first.
-    fn prominent_rows(&self) -> Vec<Row<R>> {
+    fn prominent_rows(&self) -> Vec<CandidateRow<R>> {
         let mut rare = BTreeMap::new();
         for (_, column) in &self.columns {
-            column.each_prominent(self.count, |rarity, row| {
+            column.each_prominent_row(self.count, |rarity, row| {
                 let least = rare.entry(row.at).or_insert((rarity, row.clone()));
                 least.0 = least.0.min(rarity);
             });
         }
-        let mut rows: Vec<(u64, Row<R>)> = rare.into_values().collect();
+        let mut rows: Vec<(u64, CandidateRow<R>)> = rare.into_values().collect();
         rows.sort_by_key(|(rarity, row)| (*rarity, row.at));
         rows.into_iter().map(|(_, row)| row).collect()
     }
 }
 
-impl<R> Bounded<R> {
-    fn push(&mut self, row: Row<R>) {
+impl<R> ConsecutiveRows<R> {
+    fn push(&mut self, row: CandidateRow<R>) {
         self.size += row.size;
         self.rows.push_back(row);
     }
@@ -206,25 +210,26 @@ impl<R> Bounded<R> {
     }
 }
 
-/// The rows chosen so far.
-struct ChosenRows<R> {
-    rows: BTreeMap<u64, Row<R>>,
+/// The rows that are selected so far.
+struct SelectedRows<R> {
+    rows: BTreeMap<u64, CandidateRow<R>>,
     room: usize,
-    max_size: usize,
+    rows_left: usize,
 }
 
-impl<R: Clone> ChosenRows<R> {
-    /// Selects from these rows within their share. Continues after a row that does not fit only if `goes_on`.
-    fn choose_within<'a>(
+impl<R: Clone> SelectedRows<R> {
+    /// Selects rows within their share of the room. `has_more` states whether smaller rows may follow one
+    /// that does not fit.
+    fn select_within<'a>(
         &mut self,
-        rows: impl Iterator<Item = &'a Row<R>>,
+        rows: impl Iterator<Item = &'a CandidateRow<R>>,
         share: (usize, usize),
         gap: usize,
         has_more: bool,
     ) where
         R: 'a,
     {
-        let (mut room, mut most) = (share.0.min(self.room), share.1.min(self.max_size));
+        let (mut room, mut most) = (share.0.min(self.room), share.1.min(self.rows_left));
         for row in rows {
             if self.rows.contains_key(&row.at) {
                 continue;
@@ -237,7 +242,7 @@ impl<R: Clone> ChosenRows<R> {
             }
             if cost <= room {
                 (room, most) = (room - cost, most - 1);
-                (self.room, self.max_size) = (self.room - cost, self.max_size - 1);
+                (self.room, self.rows_left) = (self.room - cost, self.rows_left - 1);
                 self.rows.insert(row.at, row.clone());
             }
         }

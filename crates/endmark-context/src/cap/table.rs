@@ -8,32 +8,32 @@ use std::sync::Arc;
 use endmark_envelope::{FieldPath, Size};
 
 use super::CapError;
-use super::json::{Cut, Shortener, Tape};
+use super::json::{JsonTape, ShortenedValue, Shortener};
 use super::limits::Limits;
 use super::lines::{InvalidUtf8, Lines};
 use super::marker::{self, OmissionValue, OmittedAmount};
-use super::rows::{Choice, Facts, Row, Rows};
+use super::rows::{CandidateRow, RowFacts, RowSelector, SelectionLimits};
 
-/// Longest row in bytes. A longer row is counted, but omitted.
-const LONGEST_ROW_BYTES: usize = 8 << 20;
+/// Maximum size of a row in bytes. A longer row is counted, but omitted.
+const MAX_ROW_BYTES: usize = 8 << 20;
 /// A row may use at most the limit divided by this number.
 const MAX_ROW_LIMIT_DIVISOR: usize = 8;
 
-/// Format of the rows.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableFormat {
     JsonLines,
-    /// CSV with this delimiter between the fields.
+    /// CSV, with this delimiter between the fields.
     Csv(char),
 }
 
-/// A table that is read in pieces.
+/// A table that arrives in chunks.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct TableCapper {
     lines: Lines,
-    /// Whether the rest of a too long row is still to come.
+    /// Whether the next input is the rest of a row that is too long, which is skipped.
     is_skipping: bool,
-    read: RowProcessor,
+    processor: RowProcessor,
 }
 
 #[derive(Debug)]
@@ -41,42 +41,42 @@ struct RowProcessor {
     kind: TableFormat,
     limits: Limits,
     path: FieldPath,
-    /// The complete input so far, while it may still fit into the limit.
+    /// The complete input so far. `None` once it cannot fit into the limit.
     whole: Option<String>,
     whole_size: usize,
     /// A CSV record that continues on the next line.
     record: String,
-    /// The first CSV record, and the column names in it.
+    /// The first CSV record. The column names are parsed from it.
     header: Option<String>,
     names: Vec<String>,
-    rows: Rows<Arc<KeptRow>>,
-    tape: Tape,
-    /// The parts that an earlier capping omitted.
+    rows: RowSelector<Arc<KeptRow>>,
+    tape: JsonTape,
+    /// The marker of an earlier capping, at the end of JSON Lines.
     before: Option<OmissionValue>,
     capped_before: OmittedAmount,
-    /// Sum of all rows so far.
+    /// Total size of all rows so far.
     total: OmittedAmount,
     bytes: u64,
 }
 
-/// A row that may be kept.
+/// A candidate row.
 #[derive(Debug)]
 struct KeptRow {
     text: String,
-    cuts: Vec<Cut>,
-    /// Sum of the rows before it, and its own size.
+    cuts: Vec<ShortenedValue>,
+    /// Total size of the rows before this one.
     before: OmittedAmount,
     weight: OmittedAmount,
 }
 
-/// A table within its limits.
+/// A capped table with its cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShortenedTable {
     pub(super) text: String,
-    pub(super) cuts: Vec<Cut>,
+    pub(super) cuts: Vec<ShortenedValue>,
 }
 
-impl Table {
+impl TableCapper {
     pub(super) fn new(kind: TableFormat, limits: &Limits, path: &FieldPath, foreign: InvalidUtf8) -> Self {
         let read = RowProcessor {
             kind,
@@ -87,37 +87,37 @@ impl Table {
             record: String::new(),
             header: None,
             names: Vec::new(),
-            rows: Rows::new(limits.max_items, limits.max_buffered()),
-            tape: Tape::default(),
+            rows: RowSelector::new(limits.max_items, limits.max_buffered()),
+            tape: JsonTape::default(),
             before: None,
             capped_before: OmittedAmount::default(),
             total: OmittedAmount::default(),
             bytes: 0,
         };
-        Self { lines: Lines::new(usize::MAX, foreign), is_skipping: false, read }
+        Self { lines: Lines::new(usize::MAX, foreign), is_skipping: false, processor: read }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
-        let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
+        let (read, is_skipping) = (&mut self.processor, &mut self.is_skipping);
         self.lines.push(bytes, |line| read.push_line(line, std::mem::take(is_skipping)))?;
-        if self.lines.pending_bytes() > LONGEST_ROW_BYTES {
-            self.read.push_oversized_row(self.lines.pending_bytes() as u64, !self.is_skipping);
-            let chars = self.lines.forget();
-            self.read.total.chars += chars;
+        if self.lines.pending_bytes() > MAX_ROW_BYTES {
+            self.processor.push_oversized_row(self.lines.pending_bytes() as u64, !self.is_skipping);
+            let chars = self.lines.discard_incomplete_line();
+            self.processor.total.chars += chars;
             self.is_skipping = true;
         }
         Ok(())
     }
 
-    /// Returns the table within its limits, and the number of replaced sequences that were not UTF-8.
+    /// Returns the capped table, and the number of invalid sequences that were replaced.
     pub(super) fn finish(mut self) -> Result<(ShortenedTable, u64), CapError> {
-        let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
+        let (read, is_skipping) = (&mut self.processor, &mut self.is_skipping);
         self.lines.finish(|line| read.push_line(line, std::mem::take(is_skipping)))?;
-        let record = std::mem::take(&mut self.read.record);
+        let record = std::mem::take(&mut self.processor.record);
         if !record.is_empty() {
-            self.read.push_row(&record);
+            self.processor.push_row(&record);
         }
-        Ok((self.read.finish(), self.lines.replaced_bytes))
+        Ok((self.processor.finish(), self.lines.replaced_bytes))
     }
 }
 
@@ -139,16 +139,16 @@ impl RowProcessor {
             return self.push_row(line);
         }
         self.record.push_str(line);
-        if !csv::is_open(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
+        if !csv::is_open(&self.record) || self.record.len() > MAX_ROW_BYTES {
             let record = std::mem::take(&mut self.record);
             self.push_row(&record);
-            // Reuse its memory.
+            // Keep the allocation of the buffer.
             self.record = record;
             self.record.clear();
         }
     }
 
-    /// Counts a row that was not read completely.
+    /// Counts a row that is too long to be read completely.
     fn push_oversized_row(&mut self, bytes: u64, is_new: bool) {
         self.bytes += bytes;
         self.whole = None;
@@ -175,11 +175,11 @@ impl RowProcessor {
         self.total = self.total.plus(weight);
         let size = self.limits.size(row) + 1;
         let most = (self.limits.max_buffered() / MAX_ROW_LIMIT_DIVISOR).max(1);
-        let mut facts = Facts::default();
+        let mut facts = RowFacts::default();
         let is_json = self.kind == TableFormat::JsonLines && self.tape.read(row, usize::MAX).is_some();
         match self.kind {
             TableFormat::JsonLines if is_json => facts.collect_json(row, self.tape.nodes(), 0, Some(0)),
-            TableFormat::JsonLines => facts.collect_unlike(row),
+            TableFormat::JsonLines => facts.collect_unparsed(row),
             TableFormat::Csv(delimiter) => {
                 facts.collect_record(row, csv::fields(row, delimiter), &self.names);
             }
@@ -198,7 +198,7 @@ impl RowProcessor {
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
             if let Some(smaller) = csv::shorten_record(row, delimiter, most - 1, &self.limits) {
                 let (returned, original) = (Size::of(&smaller), Size::of(row));
-                kept.cuts.push(Cut { path, returned, original, items: None });
+                kept.cuts.push(ShortenedValue { path, returned, original, items: None });
                 kept.text = smaller;
             } else {
                 kept.text = whole_at_most(self.limits.max_buffered() / 2);
@@ -211,10 +211,10 @@ impl RowProcessor {
         }
         // A row that cannot be shown gets a size that never fits.
         let size = if kept.text.is_empty() { usize::MAX / 4 } else { self.limits.size(&kept.text) };
-        self.rows.take(Arc::new(kept), size, &facts);
+        self.rows.push(Arc::new(kept), size, &facts);
     }
 
-    /// Whether the row is a marker of an earlier capping. Then it counts as the rows that it replaced.
+    /// Whether the row is a marker of an earlier capping. If so, counts the rows that it replaced.
     fn is_marker(&mut self, row: &str) -> bool {
         match self.kind {
             TableFormat::JsonLines => {
@@ -236,24 +236,25 @@ impl RowProcessor {
 
     fn finish(self) -> ShortenedTable {
         let rows = self.total.lines;
-        let whole = self.whole.as_deref().filter(|whole| self.limits.admits(whole));
-        let as_it_is = |whole: &str| ShortenedTable { text: whole.to_owned(), cuts: Vec::new() };
+        let whole = self.whole.as_deref().filter(|whole| self.limits.fits(whole));
+        let unchanged = |whole: &str| ShortenedTable { text: whole.to_owned(), cuts: Vec::new() };
         if let Some(whole) = whole
             && self.rows.count() <= self.limits.max_items as u64
         {
-            return as_it_is(whole);
+            return unchanged(whole);
         }
-        let shortened = self
-            .limits
-            .fit(|most| self.within(most.min(self.whole_size.max(most))), |shortened| &shortened.text);
-        // The original is kept if the capped table would not be shorter.
+        let shortened = self.limits.render_within(
+            |most| self.render_within(most.min(self.whole_size.max(most))),
+            |shortened| &shortened.text,
+        );
+        // Keep the original if the capped table would not be shorter.
         match whole {
-            Some(whole) if shortened.text.len() >= whole.len() || rows == 0 => as_it_is(whole),
+            Some(whole) if shortened.text.len() >= whole.len() || rows == 0 => unchanged(whole),
             _ => shortened,
         }
     }
 
-    fn within(&self, most: usize) -> ShortenedTable {
+    fn render_within(&self, most: usize) -> ShortenedTable {
         // The result must not be longer than the input either.
         let most = if self.whole.is_some() { most.min(self.whole_size) } else { most };
         let header = self.header_within(most / 4);
@@ -264,8 +265,8 @@ impl RowProcessor {
             TableFormat::Csv(_) => (marker.len() + self.limits.read_hint().len(), marker.len()),
         };
         let room = most.saturating_sub(self.limits.size(&header) + first + 2);
-        let choice = Choice { room, most: self.limits.max_items, keep: self.limits.keep, gap };
-        let rows = self.rows.choose(choice);
+        let choice = SelectionLimits { room, max_rows: self.limits.max_items, keep: self.limits.keep, gap };
+        let rows = self.rows.select(choice);
         let text = match self.kind {
             TableFormat::JsonLines => {
                 let mut text: String = rows.iter().map(|row| row.value.text.as_str()).collect();
@@ -274,26 +275,29 @@ impl RowProcessor {
                 text
             }
             TableFormat::Csv(delimiter) => {
-                let text = self.csv(&header, &rows);
-                // Empty fields of a record need room, too. With many columns, the marker may be a record of one field.
+                let text = self.render_csv(&header, &rows);
+                // The marker's record has empty fields, which also need room. With many columns, use a record
+                // with a single field.
                 let is_over = rows.is_empty() && self.limits.size(&text) > most;
                 if is_over {
-                    csv::record_with(&marker::text_marker(widest), delimiter, 1) + "\n"
+                    csv::record_with_first_field(&marker::text_marker(widest), delimiter, 1) + "\n"
                 } else {
                     text
                 }
             }
         };
-        let mut cuts: Vec<Cut> = rows.iter().flat_map(|row| row.value.cuts.iter().cloned()).collect();
-        let returned = rows.iter().map(|row| Size::of(&row.value.text)).fold(Size::default(), sum);
+        let mut cuts: Vec<ShortenedValue> =
+            rows.iter().flat_map(|row| row.value.cuts.iter().cloned()).collect();
+        let returned = rows.iter().map(|row| Size::of(&row.value.text)).fold(Size::default(), add_sizes);
         let of = self.total.lines + self.omitted_before() + self.capped_before.lines;
         let original = Size { bytes: self.bytes, chars: self.total.chars + header.chars().count() as u64 };
         let items = Some((of - rows.len() as u64, of)).filter(|(left_out, _)| *left_out > 0);
-        cuts.insert(0, Cut { path: self.path.clone(), returned, original, items });
+        cuts.insert(0, ShortenedValue { path: self.path.clone(), returned, original, items });
         ShortenedTable { text, cuts }
     }
 
-    /// Returns the header, with its longest names cut if it exceeds `most`. It is empty if there is no room.
+    /// Returns the header. If it exceeds `most`, its longest names are cut. Returns an empty header if there
+    /// is no room.
     fn header_within(&self, most: usize) -> Cow<'_, str> {
         match (self.header.as_deref(), self.kind) {
             (Some(header), TableFormat::Csv(delimiter)) if self.limits.size(header) > most => {
@@ -303,7 +307,7 @@ impl RowProcessor {
         }
     }
 
-    /// Returns the number of rows that an earlier capping omitted.
+    /// Returns the number of items that an earlier capping omitted.
     fn omitted_before(&self) -> u64 {
         self.before.as_ref().map_or(0, |before| before.items)
     }
@@ -319,13 +323,13 @@ impl RowProcessor {
             }
             TableFormat::Csv(delimiter) => {
                 let text = marker::text_marker(left_out) + behind;
-                csv::record_with(&text, delimiter, self.names.len()) + "\n"
+                csv::record_with_first_field(&text, delimiter, self.names.len()) + "\n"
             }
         }
     }
 
-    /// Returns the header, the number of omitted rows, and the rows with a marker at each gap.
-    fn csv(&self, header: &str, rows: &[Row<Arc<KeptRow>>]) -> String {
+    /// Returns the capped CSV: the header, the first marker, and the rows with a marker at each gap.
+    fn render_csv(&self, header: &str, rows: &[CandidateRow<Arc<KeptRow>>]) -> String {
         let (mut body, mut left_out, mut after) =
             (String::new(), self.capped_before, OmittedAmount::default());
         let mut gap = |body: &mut String, before: OmittedAmount, after: OmittedAmount| {
@@ -335,7 +339,7 @@ impl RowProcessor {
                 body.push_str(&self.marker(gap, 0, ""));
             }
         };
-        for Row { value: row, .. } in rows {
+        for CandidateRow { value: row, .. } in rows {
             gap(&mut body, row.before, after);
             body.push_str(&row.text);
             after = row.before.plus(row.weight);
@@ -347,6 +351,6 @@ impl RowProcessor {
     }
 }
 
-fn sum(one: Size, other: Size) -> Size {
+fn add_sizes(one: Size, other: Size) -> Size {
     Size { bytes: one.bytes + other.bytes, chars: one.chars + other.chars }
 }

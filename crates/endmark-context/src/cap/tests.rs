@@ -1,15 +1,15 @@
-//! Checks the invariants of capped values on generated values.
+//! Checks the invariants of capping with generated values.
 
 mod invariants;
 
 use proptest::prelude::*;
 use serde_json::Value;
 
-use self::invariants::{check, words};
+use self::invariants::{assert_invariants, count_test_tokens};
 use super::marker::group_thousands;
 use super::{Capper, Format, Keep, Limits, ReadMethod, RequestedFormat, Unit, cap};
 
-fn limits(most: usize) -> Limits {
+fn limits_of(most: usize) -> Limits {
     Limits { most, ..Limits::default() }
 }
 
@@ -18,7 +18,7 @@ fn keep() -> impl Strategy<Value = Keep> {
 }
 
 fn unit() -> impl Strategy<Value = Unit> {
-    prop_oneof![Just(Unit::Chars), Just(Unit::Bytes), Just(Unit::Tokens(words))]
+    prop_oneof![Just(Unit::Chars), Just(Unit::Bytes), Just(Unit::Tokens(count_test_tokens))]
 }
 
 fn any_limits() -> impl Strategy<Value = Limits> {
@@ -76,31 +76,31 @@ fn field() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    // Each case is capped several times.
+    // Fewer cases, because each value is capped several times.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
     fn a_capped_text_has_correct_counts(lines in proptest::collection::vec(line(), 0..120), end in "\n?", limits in any_limits(), chunk in 1_usize..5_000) {
-        check((lines.join("\n") + &end).as_bytes(), RequestedFormat::Text, &limits, chunk);
+        assert_invariants((lines.join("\n") + &end).as_bytes(), RequestedFormat::Text, &limits, chunk);
     }
 
     #[test]
     fn arbitrary_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
         for requested_format in [RequestedFormat::Auto, RequestedFormat::Text, RequestedFormat::Json, RequestedFormat::JsonLines, RequestedFormat::Csv, RequestedFormat::Diff] {
-            check(&bytes, requested_format, &limits, chunk);
+            assert_invariants(&bytes, requested_format, &limits, chunk);
         }
     }
 
     #[test]
     fn capped_json_stays_json(value in json(), is_pretty: bool, limits in any_limits(), chunk in 1_usize..5_000) {
         let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-        check(text.unwrap().as_bytes(), RequestedFormat::Json, &limits, chunk);
+        assert_invariants(text.unwrap().as_bytes(), RequestedFormat::Json, &limits, chunk);
     }
 
     #[test]
     fn capped_json_lines_stay_json_lines(rows in proptest::collection::vec(row(), 0..200), limits in any_limits(), chunk in 1_usize..5_000) {
-        check(format!("[{}]", rows.join(",\n ")).as_bytes(), RequestedFormat::Auto, &limits, chunk);
-        check((rows.join("\n") + "\n").as_bytes(), RequestedFormat::JsonLines, &limits, chunk);
+        assert_invariants(format!("[{}]", rows.join(",\n ")).as_bytes(), RequestedFormat::Auto, &limits, chunk);
+        assert_invariants((rows.join("\n") + "\n").as_bytes(), RequestedFormat::JsonLines, &limits, chunk);
     }
 
     #[test]
@@ -109,16 +109,17 @@ proptest! {
         for (one, two, three) in rows {
             text.extend([&one, ",", &two, ",", &three, "\n"]);
         }
-        check(text.as_bytes(), RequestedFormat::Csv, &limits, chunk);
+        assert_invariants(text.as_bytes(), RequestedFormat::Csv, &limits, chunk);
     }
 }
 
-/// A list keeps all its items if a marker would make it longer. A second capping must not reserve room for a marker.
+/// If a marker would make a list longer, the list keeps all its items. A second capping must then not reserve
+/// room for a marker.
 #[test]
-fn a_short_list_kept_whole_reserves_no_marker_space() {
+fn a_list_that_is_kept_whole_reserves_no_room_for_a_marker() {
     let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
     for most in 500..value.len() {
-        let own = Limits { max_items: 3, ..limits(most) };
+        let own = Limits { max_items: 3, ..limits_of(most) };
         let once = cap(value.as_bytes(), RequestedFormat::Json, &own).unwrap();
         assert_eq!(cap(once.text.as_bytes(), RequestedFormat::Json, &own).unwrap().text, once.text, "{most}");
     }
@@ -129,7 +130,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     let mut lines: Vec<String> =
         (0..20_000).map(|number| format!("2026-11-24 12:00:00 INFO job {number} done")).collect();
     lines[9_000] = "2026-11-24 12:00:00 ERROR disk sdb: gone".to_owned();
-    let capped = cap(lines.join("\n").as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
+    let capped = cap(lines.join("\n").as_bytes(), RequestedFormat::Auto, &limits_of(2_000)).unwrap();
     let shown: Vec<&str> = capped.text.lines().collect();
     assert!(shown[0].starts_with("[… ") && shown[0].ends_with(" left out …]"), "{}", shown[0]);
     assert_eq!(shown[1], lines[0]);
@@ -140,7 +141,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     assert!(capped.text.len() > 1_800, "{}", capped.text.len());
 }
 
-/// Traces of Go, Java, Python, Rust and Node.js. They have more frames than an error line has neighbours.
+/// These traces of Go, Java, Python, Rust and Node.js have more frames than an error line has neighbours.
 #[test]
 fn a_log_keeps_stack_trace_frames() {
     let frames = |frame: fn(usize) -> String| (1..=9).map(frame).collect::<String>();
@@ -162,7 +163,8 @@ fn a_log_keeps_stack_trace_frames() {
         let noise =
             (0..4_000).fold(String::new(), |noise, job| noise + &format!("12:00:00 INFO job {job} done\n"));
         let capped =
-            cap(format!("{noise}{trace}{noise}").as_bytes(), RequestedFormat::Auto, &limits(6_000)).unwrap();
+            cap(format!("{noise}{trace}{noise}").as_bytes(), RequestedFormat::Auto, &limits_of(6_000))
+                .unwrap();
         assert!(capped.text.contains(&trace), "{trace}\n{}", capped.text);
     }
 }
@@ -195,9 +197,12 @@ fn a_csv_table_keeps_unusual_rows() {
     let rows: Vec<String> = (0..5_000)
         .map(|id| format!("{id},{},{}\n", if id == 2_500 { "lost" } else { "ok" }, 10 + id % 7))
         .collect();
-    let capped =
-        cap(("id,state,ms\n".to_owned() + &rows.concat()).as_bytes(), RequestedFormat::Auto, &limits(3_000))
-            .unwrap();
+    let capped = cap(
+        ("id,state,ms\n".to_owned() + &rows.concat()).as_bytes(),
+        RequestedFormat::Auto,
+        &limits_of(3_000),
+    )
+    .unwrap();
     assert_eq!(capped.format, Format::Csv(','));
     assert!(capped.text.starts_with("id,state,ms\n\"[… 4,"), "{}", capped.text);
     assert!(capped.text.contains("\n2500,lost,11\n") && capped.text.contains("\n4999,ok,11\n"));
@@ -209,7 +214,7 @@ fn long_strings_share_the_limit_and_keep_their_errors() {
         .map(|line| if line == 4_000 { "ERROR gone\n" } else { "all is well\n" })
         .collect::<String>();
     let value = serde_json::json!({"code": 1, "stdout": log, "stderr": "x".repeat(90_000)});
-    let capped = cap(value.to_string().as_bytes(), RequestedFormat::Auto, &limits(4_000)).unwrap();
+    let capped = cap(value.to_string().as_bytes(), RequestedFormat::Auto, &limits_of(4_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["code"], 1);
     assert!(shown["stdout"].as_str().unwrap().contains("\nERROR gone\n"));
@@ -220,47 +225,47 @@ fn long_strings_share_the_limit_and_keep_their_errors() {
 }
 
 #[test]
-fn an_object_loses_members_before_its_shape() {
+fn an_object_keeps_its_shape_as_long_as_possible() {
     let members: serde_json::Map<String, Value> =
         (0..5_000).map(|id| (format!("key{id}"), Value::from(id))).collect();
     let capped =
-        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
+        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits_of(1_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["preview"]["key0"], 0);
     assert_eq!(shown["preview"]["endmark_omitted"]["of"], 5_000);
     let error = shown["error"].as_str().unwrap();
     assert!(error.contains("5,000 members") && error.contains("filter"), "{error}");
 
-    // A list in a member loses items, so the object keeps its shape. An object with two hundred large members cannot keep
-    // its shape.
+    // If a list in a member loses items, the object keeps its shape. If two hundred large members do not fit,
+    // the object cannot keep it.
     let log = |lines: usize| (0..lines).map(|line| format!("{line} is well")).collect::<Vec<_>>();
     let mut members: serde_json::Map<String, Value> =
         (0..200).map(|id| (format!("host{id}"), log(200).into())).collect();
     members.insert("gateway".to_owned(), log(400).into());
     let capped =
-        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
+        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits_of(2_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     let error = shown["error"].as_str().unwrap();
     assert!(error.contains("The largest: `gateway` (5,491 characters)"), "{error}");
     let one = serde_json::json!({"code": 1, "log": log(5_000)}).to_string();
-    let capped = cap(one.as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
+    let capped = cap(one.as_bytes(), RequestedFormat::Auto, &limits_of(2_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert!(shown["code"] == 1 && shown["log"].is_array(), "{shown}");
 
     let number = format!(r#"{{"n": 1{}}}"#, "0".repeat(5_000));
-    let capped = cap(number.as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
+    let capped = cap(number.as_bytes(), RequestedFormat::Auto, &limits_of(1_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["original_chars"], number.len());
     assert!(shown["preview"].as_str().unwrap().starts_with(r#"{"n": 1000"#), "{shown}");
     assert!(shown["error"].as_str().unwrap().contains("filter"));
 }
 
-/// A program with a schema finds the types that it expects.
+/// A program with a schema expects the declared types.
 #[test]
 fn typed_json_keeps_all_members_and_has_no_list_markers() {
     let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
     let value = serde_json::json!({"count": 2_000, "rows": rows, "log": "x".repeat(9_000)});
-    let own = Limits { keeps_types: true, ..limits(2_000) };
+    let own = Limits { keeps_types: true, ..limits_of(2_000) };
     let capped = cap(value.to_string().as_bytes(), RequestedFormat::Json, &own).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     let shown_rows = shown["rows"].as_array().unwrap();
@@ -271,7 +276,7 @@ fn typed_json_keeps_all_members_and_has_no_list_markers() {
     assert!(capped.warnings.iter().any(|warning| warning.message == left_out), "{:?}", capped.warnings);
 }
 
-/// A line that is one character longer than the limit.
+/// The line is one character longer than the limit.
 #[test]
 fn a_long_line_reports_how_much_is_missing() {
     let capped = cap("x".repeat(200_001).as_bytes(), RequestedFormat::Auto, &Limits::default()).unwrap();
@@ -284,11 +289,11 @@ fn a_long_line_reports_how_much_is_missing() {
 }
 
 #[test]
-fn binary_is_named_and_invalid_utf8_is_shown_or_refused() {
+fn binary_data_is_named_and_invalid_utf8_is_replaced_or_refused() {
     let image = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 52]].concat();
     let capped = cap(&image, RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, "[… 60 bytes of PNG image are not shown …]");
-    // A marker would be longer than the value.
+    // Here a marker would be longer than the value.
     let capped = cap(&image[..16], RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, String::from_utf8_lossy(&image[..16]));
     let utf16: Vec<u8> = "\u{FEFF}error: lost\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -302,11 +307,11 @@ fn binary_is_named_and_invalid_utf8_is_shown_or_refused() {
 }
 
 #[test]
-fn an_unstored_handle_is_not_mentioned() {
+fn the_handle_of_an_unstored_value_is_removed() {
     let handle = "h0123456789abcdef0123456789abcdef";
     let list = serde_json::to_string(&(0..900).collect::<Vec<_>>()).unwrap();
     for value in ["line\n".repeat(900), list] {
-        let named = Limits { handle: Some(handle.to_owned()), ..limits(400) };
+        let named = Limits { handle: Some(handle.to_owned()), ..limits_of(400) };
         let capped = cap(value.as_bytes(), RequestedFormat::Auto, &named).unwrap();
         assert!(capped.text.contains(handle) && capped.warnings[0].handle.is_some());
         let capped = capped.without_handle(handle);
@@ -328,12 +333,12 @@ fn a_table_is_detected_at_any_chunk_boundary() {
 #[test]
 fn limits_below_the_minimum_are_refused() {
     for refused in
-        [Limits { most: 0, ..Limits::default() }, limits(79), Limits { max_items: 0, ..Limits::default() }]
+        [Limits { most: 0, ..Limits::default() }, limits_of(79), Limits { max_items: 0, ..Limits::default() }]
     {
         assert!(cap(b"a", RequestedFormat::Auto, &refused).is_err());
     }
-    // A handle that does not fit into a marker is only in the warning.
-    let with_handle = Limits { handle: Some("h".repeat(33)), ..limits(100) };
+    // A handle that does not fit into a marker appears only in the warning.
+    let with_handle = Limits { handle: Some("h".repeat(33)), ..limits_of(100) };
     let capped = cap("line\n".repeat(90).as_bytes(), RequestedFormat::Auto, &with_handle).unwrap();
     assert!(capped.text.len() <= 104 && !capped.text.contains("hhh"), "{}", capped.text);
     assert_eq!(capped.warnings[0].handle, with_handle.handle);
@@ -345,21 +350,22 @@ fn a_second_capping_keeps_the_first_counts() {
     let list = serde_json::to_string(&(0..5_000).collect::<Vec<_>>()).unwrap();
     let table: String = (0..5_000).fold("id,name\n".to_owned(), |table, id| table + &format!("{id},a\n"));
     for (value, total, count) in [(text, "4,", "line "), (list, "\"of\": 5000", ","), (table, "4,", ",a\n")] {
-        let once = cap(value.as_bytes(), RequestedFormat::Auto, &limits(3_000)).unwrap();
-        let twice = cap(once.text.as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
+        let once = cap(value.as_bytes(), RequestedFormat::Auto, &limits_of(3_000)).unwrap();
+        let twice = cap(once.text.as_bytes(), RequestedFormat::Auto, &limits_of(1_000)).unwrap();
         assert!(twice.text.contains(total), "{}", twice.text);
         assert!(twice.text.matches(count).count() < once.text.matches(count).count());
     }
 }
 
-/// The marker of a table has as many fields as its rows. With many columns, the delimiters alone exceeded the limit.
+/// The marker of a table has as many fields as a row. With many columns, the delimiters alone used to exceed
+/// the limit.
 #[test]
 fn a_table_of_many_columns_stays_within_its_limit() {
     for columns in 1..120 {
         for most in [80, 90, 130] {
             let header = vec!["1"; columns].join(",");
             for text in [format!("{header}\n{header}\n{header}\n"), header.repeat(4)] {
-                check(text.as_bytes(), RequestedFormat::Csv, &limits(most), 50);
+                assert_invariants(text.as_bytes(), RequestedFormat::Csv, &limits_of(most), 50);
             }
         }
     }

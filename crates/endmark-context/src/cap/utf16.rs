@@ -1,34 +1,33 @@
-//! Decodes UTF-16 with a byte order mark, in chunks.
+//! Decodes UTF-16 that begins with a byte order mark, in chunks.
 
-/// A decoder. It buffers at most one unit and a half.
+/// A decoder of UTF-16. It buffers at most three bytes.
 #[derive(Debug)]
-pub(super) struct Utf16 {
+pub(super) struct Utf16Decoder {
     is_little_endian: bool,
     is_after_mark: bool,
-    half: Option<u8>,
-    high: Option<u16>,
+    pending_byte: Option<u8>,
+    pending_surrogate: Option<u16>,
 }
 
-impl Utf16 {
-    /// Returns the decoder for a value with this beginning, or `None` if it does not begin with a byte order mark of
-    /// UTF-16.
+impl Utf16Decoder {
+    /// Returns a decoder if the value begins with a byte order mark of UTF-16. Otherwise returns `None`.
     pub(super) fn from_mark(beginning: &[u8]) -> Option<Self> {
         let is_little_endian = match beginning {
-            // The byte order mark of UTF-32 has the same prefix.
+            // UTF-32 has a byte order mark with the same first bytes.
             [0xFF, 0xFE, 0, 0, ..] => return None,
             [0xFF, 0xFE, ..] => true,
             [0xFE, 0xFF, ..] => false,
             _ => return None,
         };
-        Some(Self { is_little_endian, is_after_mark: false, half: None, high: None })
+        Some(Self { is_little_endian, is_after_mark: false, pending_byte: None, pending_surrogate: None })
     }
 
-    /// Decodes the next bytes. An invalid unit becomes U+FFFD.
+    /// Decodes the next chunk. Replaces invalid units by U+FFFD.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
-        let mut units: Vec<u16> = self.high.take().into_iter().collect();
+        let mut units: Vec<u16> = self.pending_surrogate.take().into_iter().collect();
         for byte in bytes {
-            let Some(first) = self.half.take() else {
-                self.half = Some(*byte);
+            let Some(first) = self.pending_byte.take() else {
+                self.pending_byte = Some(*byte);
                 continue;
             };
             let pair = [first, *byte];
@@ -38,14 +37,14 @@ impl Utf16 {
                 units.push(unit);
             }
         }
-        // The other half of the surrogate pair may follow in the next chunk.
-        self.high = units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
+        // The second half of the surrogate pair may follow in the next chunk.
+        self.pending_surrogate = units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
         String::from_utf16_lossy(&units)
     }
 
-    /// Decodes the rest of a value that ended inside a character.
+    /// Returns U+FFFD if the value ended inside a character, otherwise an empty text.
     pub(super) fn finish(&mut self) -> String {
-        let is_left = self.half.take().is_some() | self.high.take().is_some();
+        let is_left = self.pending_byte.take().is_some() | self.pending_surrogate.take().is_some();
         if is_left { "\u{FFFD}".to_owned() } else { String::new() }
     }
 }
@@ -62,15 +61,18 @@ mod tests {
             let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
             let bytes: Vec<u8> = units.flat_map(to_bytes).collect();
             for size in [1, 2, 3, 7, 1_000] {
-                let mut utf16 = Utf16::from_mark(&bytes).unwrap();
+                let mut utf16 = Utf16Decoder::from_mark(&bytes).unwrap();
                 let mut decoded: String = bytes.chunks(size).map(|chunk| utf16.decode(chunk)).collect();
                 decoded.push_str(&utf16.finish());
                 assert_eq!(decoded, text, "{size}");
             }
-            let mut utf16 = Utf16::from_mark(&bytes).unwrap();
+            let mut utf16 = Utf16Decoder::from_mark(&bytes).unwrap();
             let cut = utf16.decode(&bytes[..15]) + &utf16.finish();
             assert_eq!(cut, "dépôt \u{FFFD}");
         }
-        assert!(Utf16::from_mark(b"\xFF\xFE\0\0a\0\0\0").is_none() && Utf16::from_mark(b"a").is_none());
+        assert!(
+            Utf16Decoder::from_mark(b"\xFF\xFE\0\0a\0\0\0").is_none()
+                && Utf16Decoder::from_mark(b"a").is_none()
+        );
     }
 }

@@ -1,68 +1,76 @@
-//! The invariants of every compaction (CX-3): one checker, for debug builds and for tests.
+//! The invariants of every compaction (CX-3). Debug builds and tests check them.
 
-use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, ResultTurns, Role, Turn};
+use crate::conversation::{
+    CallPairs, Content, Conversation, ConversationChanges, Part, PartPosition, ResultTurns, Role, Turn,
+};
 
-/// A violated invariant.
+/// An invariant that a compaction violates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Violation {
-    /// A result without its call.
-    OrphanResult(Place),
-    /// A call without its result.
-    OrphanCall(Place),
-    /// Of turns that must stay or be dropped together, only some have stayed. This is the first of them.
+pub enum InvariantViolation {
+    /// A result was kept, but its call was not.
+    OrphanResult(PartPosition),
+    /// A call was kept, but its result was not.
+    OrphanCall(PartPosition),
+    /// Turns that must be kept or dropped together were separated. The number is the first of them.
     SeparatedResult(usize),
-    /// The results of this turn's calls do not follow the turn as the provider requires.
-    Order(usize),
-    /// The first turn is not a user turn, although it was before.
-    UserFirst,
+    /// The results of this turn's calls do not follow it in the order that the provider requires.
+    WrongOrder(usize),
+    /// The conversation began with a user turn before, but does not anymore.
+    NoLongerBeginsWithUser,
     /// The first user message was changed or dropped.
-    FirstUser,
+    FirstUserMessageChanged,
     /// The newest user message was changed or dropped.
-    NewestUser,
-    /// This turn has signed or encrypted reasoning, but another part of the turn was dropped.
-    Sealed(usize),
+    NewestUserMessageChanged,
+    /// This turn keeps signed or encrypted reasoning, but lost another part.
+    SealedTurnChanged(usize),
 }
 
-/// Checks a conversation after these changes.
-pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
+/// Returns the invariants that these changes of a conversation violate.
+pub fn violations(before: &Conversation<'_>, changes: &ConversationChanges) -> Vec<InvariantViolation> {
     let after = changes.apply(before);
-    let pairs = Pairs::of(&after);
-    let mut found: Vec<Violation> =
-        pairs.orphans().iter().map(|place| Violation::OrphanResult(*place)).collect();
-    found.extend(pairs.unanswered().iter().map(|place| Violation::OrphanCall(*place)));
-    let before_pairs = Pairs::of(before);
-    let parted = before_pairs.steps().iter().filter(|step| {
+    let pairs = CallPairs::of(&after);
+    let mut found: Vec<InvariantViolation> =
+        pairs.orphan_results().iter().map(|place| InvariantViolation::OrphanResult(*place)).collect();
+    found.extend(pairs.unanswered().iter().map(|place| InvariantViolation::OrphanCall(*place)));
+    let before_pairs = CallPairs::of(before);
+    let separated_steps = before_pairs.turn_groups().iter().filter(|step| {
         let gone = step.iter().filter(|turn| changes.drops_turn(**turn)).count();
         gone != 0 && gone != step.len()
     });
-    found.extend(parted.filter_map(|step| step.first()).map(|turn| Violation::SeparatedResult(*turn)));
-    if after.order.results_behind_calls {
+    found.extend(
+        separated_steps
+            .filter_map(|step| step.first())
+            .map(|turn| InvariantViolation::SeparatedResult(*turn)),
+    );
+    if after.order.results_follow_calls {
         found.extend(
-            (0..after.turns.len()).filter(|turn| !is_answered(&after, &pairs, *turn)).map(Violation::Order),
+            (0..after.turns.len())
+                .filter(|turn| !are_results_in_order(&after, &pairs, *turn))
+                .map(InvariantViolation::WrongOrder),
         );
     }
-    if after.order.user_first && begins_with_user(before) && !begins_with_user(&after) {
-        found.push(Violation::UserFirst);
+    if after.order.begins_with_user && begins_with_user(before) && !begins_with_user(&after) {
+        found.push(InvariantViolation::NoLongerBeginsWithUser);
     }
     let own = |turn: &Turn<'_>| {
         turn.is_from_user() && !turn.texts().any(|text| super::summary::read(text).is_some())
     };
-    if before.turns.iter().find(|turn| own(turn)).map(spoken_contents)
-        != after.turns.iter().find(|turn| own(turn)).map(spoken_contents)
+    if before.turns.iter().find(|turn| own(turn)).map(contents_without_results)
+        != after.turns.iter().find(|turn| own(turn)).map(contents_without_results)
     {
-        found.push(Violation::FirstUser);
+        found.push(InvariantViolation::FirstUserMessageChanged);
     }
-    if before.turns.iter().rfind(|turn| own(turn)).map(spoken_contents)
-        != after.turns.iter().rfind(|turn| own(turn)).map(spoken_contents)
+    if before.turns.iter().rfind(|turn| own(turn)).map(contents_without_results)
+        != after.turns.iter().rfind(|turn| own(turn)).map(contents_without_results)
     {
-        found.push(Violation::NewestUser);
+        found.push(InvariantViolation::NewestUserMessageChanged);
     }
     found.extend(broken_seals(before, changes));
     found
 }
 
 /// Returns the contents of a turn except tool results.
-fn spoken_contents<'t>(turn: &'t Turn<'_>) -> Vec<&'t Content<'t>> {
+fn contents_without_results<'t>(turn: &'t Turn<'_>) -> Vec<&'t Content<'t>> {
     turn.parts.iter().map(|part| &part.content).filter(|it| !matches!(it, Content::Result(_))).collect()
 }
 
@@ -71,11 +79,11 @@ fn begins_with_user(conversation: &Conversation<'_>) -> bool {
     first.is_none_or(|turn| matches!(turn.role, Role::User))
 }
 
-/// Whether the results of a turn's calls follow directly after the turn.
-fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> bool {
+/// Whether the results of a turn's calls directly follow the turn, as the provider requires.
+fn are_results_in_order(conversation: &Conversation<'_>, pairs: &CallPairs, turn: usize) -> bool {
     let places =
-        |turn: usize| (0..conversation.turns[turn].parts.len()).map(move |part| Place { turn, part });
-    let part = |place: Place| -> &Part<'_> { &conversation.turns[place.turn].parts[place.part] };
+        |turn: usize| (0..conversation.turns[turn].parts.len()).map(move |part| PartPosition { turn, part });
+    let part = |place: PartPosition| -> &Part<'_> { &conversation.turns[place.turn].parts[place.part] };
     let mut left = places(turn).filter(|place| part(*place).call().is_some()).count();
     if left == 0 {
         return true;
@@ -83,7 +91,8 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
     for next in turn + 1..conversation.turns.len() {
         for place in places(next) {
             if left == 0 {
-                // A turn with results may have other content only if the provider accepts that.
+                // Other content besides results is allowed unless the provider requires a turn with only
+                // results.
                 return conversation.order.turns_of_results != ResultTurns::SingleTurn;
             }
             if pairs.call_of(place).is_none_or(|call| call.turn != turn) {
@@ -101,13 +110,14 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
     false
 }
 
-/// Returns the kept turns with sealed reasoning that have lost another part.
-fn broken_seals(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
+/// Returns the turns that keep sealed reasoning but lost another part.
+fn broken_seals(before: &Conversation<'_>, changes: &ConversationChanges) -> Vec<InvariantViolation> {
     let is_sealed = |part: &Part<'_>| matches!(part.content, Content::Reasoning { sealed: true, .. });
     let kept = before.turns.iter().enumerate().filter(|(turn, _)| !changes.drops_turn(*turn));
     let broken = kept.filter(|(turn, standing)| {
-        let gone = (0..standing.parts.len()).any(|part| changes.drops_part(Place { turn: *turn, part }));
+        let gone =
+            (0..standing.parts.len()).any(|part| changes.drops_part(PartPosition { turn: *turn, part }));
         gone && standing.parts.iter().any(is_sealed)
     });
-    broken.map(|(turn, _)| Violation::Sealed(turn)).collect()
+    broken.map(|(turn, _)| InvariantViolation::SealedTurnChanged(turn)).collect()
 }

@@ -1,99 +1,99 @@
-//! The ledger (CX-4): merged anchors within a token limit, each with the evidence for its usefulness.
+//! The ledger of a summary (CX-4): merged anchors within a token limit, each with evidence of its usefulness.
 //!
-//! A further compaction starts from the ledger of the last summary, so a summary is never summarised again.
+//! The next compaction starts from the ledger of the last summary, so a summary is never summarised again.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, word_shape};
-use super::policy::Count;
+use super::anchors::{Anchor, AnchorKind, AnchorSource, WordShape, is_unpronounceable, word_shape};
+use super::policy::TokenCounter;
 use super::relevance::Relevance;
 
-/// Words in a user's line that restrict what the agent may do.
+/// Words with which users restrict what the agent may do.
 const CONSTRAINT_WORDS: [&str; 12] = [
     "must", "never", "only", "don't", "do not", "always", "not ", "without", "at least", "at most", "no ",
     "should",
 ];
 
-/// Last words of field names whose values are ids.
+/// Last words of field names that contain ids.
 const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid", "hash", "sha", "token"];
 
-/// Largest share of the ledger's room for lines of the user, in tenths.
+/// Maximum share of the ledger for lines of the user, in tenths.
 const USER_LINES_TENTHS: u64 = 3;
 
-/// If a name has more values than this that nothing refers to, they become less valuable: they are timestamps or trace
-/// ids of a log.
-const BULK_VALUES: u64 = 64;
+/// If more than this many unreferenced values have the same name, each of them is worth less. They are
+/// usually timestamps or trace ids of a log.
+const BULK_VALUE_COUNT: u64 = 64;
 
-/// A date has at least this many bytes; a time of day has fewer.
-const DAY_BYTES: usize = 10;
+/// A date has at least this many bytes. A time of day is shorter.
+const MIN_DATE_BYTES: usize = 10;
 
-/// Half-life in turns of 80 percent of an anchor's value, which fade if the anchor is not mentioned again.
+/// 80 % of an anchor's worth is halved in this number of turns without a mention. The other 20 % stay.
 const HALF_LIFE_TURNS: f64 = 24.0;
 
-/// The merged anchors of turns.
+/// The merged anchors of several turns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger<'l> {
-    entries: Vec<Entry<'l>>,
-    by_value: HashMap<(Group, Cow<'l, str>), usize, RandomState>,
-    /// Tokens of all entries.
+    entries: Vec<LedgerEntry<'l>>,
+    by_value: HashMap<(EntryGroup, Cow<'l, str>), usize, RandomState>,
+    /// Approximate number of tokens of all entries.
     tokens: u64,
-    /// A ledger of more turns, whose values need not be counted again.
-    counted: Option<&'l Ledger<'l>>,
+    /// A ledger of all turns. Its token counts are reused.
+    token_source: Option<&'l Ledger<'l>>,
 }
 
-/// An anchor with the evidence for its usefulness.
+/// An anchor with evidence of its usefulness.
 #[derive(Debug, Clone)]
-pub(super) struct Entry<'l> {
+pub(super) struct LedgerEntry<'l> {
     pub(super) kind: AnchorKind,
     pub(super) key: Cow<'l, str>,
     pub(super) value: Cow<'l, str>,
-    /// The newest turn that contained it.
+    /// The newest turn that contains the anchor.
     last: usize,
     in_arguments: u32,
     in_results: u32,
     by_assistant: u32,
     by_user: bool,
     was_kept: bool,
-    /// Tokens of the entry without its key.
+    /// Number of tokens of the entry without its key.
     tokens: u64,
-    is_gone: bool,
+    is_removed: bool,
 }
 
-/// Entries with the same text and group are merged.
+/// Entries with the same text are merged if they belong to the same group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Group {
+enum EntryGroup {
     Value,
     Line(AnchorKind),
 }
 
-fn group(kind: AnchorKind) -> Group {
+fn group(kind: AnchorKind) -> EntryGroup {
     match kind {
-        AnchorKind::Identifier | AnchorKind::Number | AnchorKind::File | AnchorKind::Url => Group::Value,
-        line => Group::Line(line),
+        AnchorKind::Identifier | AnchorKind::Number | AnchorKind::File | AnchorKind::Url => EntryGroup::Value,
+        line => EntryGroup::Line(line),
     }
 }
 
 impl<'l> Ledger<'l> {
-    /// Returns an empty ledger that takes the tokens of its values from another one.
-    pub(super) fn counted_by(other: &'l Ledger<'l>) -> Self {
+    /// Returns an empty ledger that reuses the token counts of another ledger.
+    pub(super) fn with_counts_of(other: &'l Ledger<'l>) -> Self {
         Self {
             entries: Vec::with_capacity(other.entries.len()),
             by_value: HashMap::with_capacity_and_hasher(other.entries.len(), RandomState::default()),
             tokens: 0,
-            counted: Some(other),
+            token_source: Some(other),
         }
     }
 
     /// Merges the anchors of a turn into the ledger.
-    pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
-        let plans = anchors.iter().any(is_plan);
+    pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: TokenCounter) {
+        let plans = anchors.iter().any(is_plan_step);
         if plans {
-            // A plan replaces the previous plan as a whole.
+            // A new plan replaces the previous plan completely.
             for entry in self.entries.iter_mut().filter(|entry| entry.kind == AnchorKind::Todo) {
-                entry.is_gone = true;
+                entry.is_removed = true;
             }
         }
         for anchor in anchors {
@@ -101,7 +101,7 @@ impl<'l> Ledger<'l> {
         }
     }
 
-    fn add(&mut self, anchor: &'l Anchor<'_>, turn: usize, count: Count) {
+    fn add(&mut self, anchor: &'l Anchor<'_>, turn: usize, count: TokenCounter) {
         let text: &str = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
         let text = normalise(Cow::Borrowed(text));
         let name = (group(anchor.kind), text);
@@ -110,10 +110,10 @@ impl<'l> Ledger<'l> {
                 AnchorKind::Command => (name.1.clone(), Cow::Borrowed(anchor.value.as_ref())),
                 _ => (Cow::Borrowed(anchor.key.as_ref()), name.1.clone()),
             };
-            let counted = self.counted.and_then(|other| other.entries.get(*other.by_value.get(&name)?));
+            let counted = self.token_source.and_then(|other| other.entries.get(*other.by_value.get(&name)?));
             let tokens = counted.map_or_else(|| count(&name.1) + 1, |entry| entry.tokens);
             self.tokens += tokens;
-            let entry = Entry {
+            let entry = LedgerEntry {
                 kind: anchor.kind,
                 key,
                 value,
@@ -124,106 +124,110 @@ impl<'l> Ledger<'l> {
                 by_user: false,
                 was_kept: false,
                 tokens,
-                is_gone: false,
+                is_removed: false,
             };
             self.by_value.insert(name, self.entries.len());
             self.entries.push(entry);
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
-        (entry.last, entry.is_gone) = (entry.last.max(turn), false);
+        (entry.last, entry.is_removed) = (entry.last.max(turn), false);
         match anchor.kind {
             AnchorKind::Command => entry.value = Cow::Borrowed(&anchor.value),
             _ if entry.key.is_empty() => entry.key = Cow::Borrowed(&anchor.key),
             _ => {}
         }
         match anchor.place {
-            Source::User => entry.by_user = true,
-            Source::Assistant => entry.by_assistant += 1,
-            Source::Argument => entry.in_arguments += 1,
-            Source::Result => entry.in_results += 1,
-            Source::Ledger => entry.was_kept = true,
+            AnchorSource::User => entry.by_user = true,
+            AnchorSource::Assistant => entry.by_assistant += 1,
+            AnchorSource::Argument => entry.in_arguments += 1,
+            AnchorSource::Result => entry.in_results += 1,
+            AnchorSource::Ledger => entry.was_kept = true,
         }
     }
 
-    /// Returns the approximate tokens of all entries.
+    /// Returns the approximate number of tokens of all entries.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Removes values that are visible elsewhere.
-    pub(super) fn forget(&mut self, visible: &HashSet<String>) {
-        for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == Group::Value) {
-            if !entry.is_gone && visible.contains(entry.value.as_ref()) {
-                entry.is_gone = true;
+    /// Removes values that the kept turns already show.
+    pub(super) fn remove_visible(&mut self, visible: &HashSet<String>) {
+        for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == EntryGroup::Value) {
+            if !entry.is_removed && visible.contains(entry.value.as_ref()) {
+                entry.is_removed = true;
                 self.tokens = self.tokens.saturating_sub(entry.tokens);
             }
         }
     }
 
-    /// Returns all entries.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'l>> {
-        self.entries.iter().filter(|entry| !entry.is_gone)
+    /// Returns the entries that were not removed.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &LedgerEntry<'l>> {
+        self.entries.iter().filter(|entry| !entry.is_removed)
     }
 
-    /// Returns the entries with the highest value per token within this room, in their original order.
+    /// Returns the most useful entries per token that fit into this room, in their original order.
     pub(super) fn most_valuable(
         &self,
-        room: Room<'_>,
+        room: LedgerLimits<'_>,
         relevance: &Relevance,
-        count: Count,
-    ) -> Vec<&Entry<'l>> {
+        count: TokenCounter,
+    ) -> Vec<&LedgerEntry<'l>> {
         let mut of_key: HashMap<(&str, AnchorKind), u64, RandomState> = HashMap::default();
         let mut key_factors: HashMap<&str, f64, RandomState> = HashMap::default();
         for entry in self.entries().filter(|entry| entry.is_unreferenced()) {
             *of_key.entry((entry.key.as_ref(), entry.kind)).or_default() += 1;
         }
-        let bulk = |entry: &Entry<'_>| {
-            let alike = of_key.get(&(entry.key.as_ref(), entry.kind)).filter(|_| entry.is_unreferenced());
-            as_float(alike.copied().unwrap_or_default().max(BULK_VALUES)) / as_float(BULK_VALUES)
+        let bulk_factor = |entry: &LedgerEntry<'_>| {
+            let same_name_count =
+                of_key.get(&(entry.key.as_ref(), entry.kind)).filter(|_| entry.is_unreferenced());
+            as_float(same_name_count.copied().unwrap_or_default().max(BULK_VALUE_COUNT))
+                / as_float(BULK_VALUE_COUNT)
         };
         let mut worth: Vec<(f64, usize)> = Vec::new();
-        for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
-            let cost = as_float(entry.tokens + 1).sqrt() * bulk(entry);
+        for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_removed) {
+            let cost = as_float(entry.tokens + 1).sqrt() * bulk_factor(entry);
             let factor = key_factors.entry(&entry.key).or_insert_with(|| key_factor(&entry.key, relevance));
             worth.push((entry.worth(*factor, relevance.turns) / cost, position));
         }
         worth.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let mut keys: HashSet<&str, RandomState> = HashSet::default();
         let mut sections: HashSet<AnchorKind> = HashSet::new();
-        let (mut left, mut left_for_said) = (room.total, room.total * USER_LINES_TENTHS / 10);
+        let (mut left, mut left_for_user_lines) = (room.total, room.total * USER_LINES_TENTHS / 10);
         let mut left_for_values = room.values;
         let mut chosen = Vec::new();
         for (_, position) in worth {
             let entry = &self.entries[position];
             let is_free = entry.is_in_narrative(room.narrative);
-            let is_said = entry.kind == AnchorKind::UserLine;
-            let is_value = group(entry.kind) == Group::Value || entry.kind == AnchorKind::Error;
+            let is_user_line = entry.kind == AnchorKind::UserLine;
+            let is_value = group(entry.kind) == EntryGroup::Value || entry.kind == AnchorKind::Error;
             let fits = |cost: u64| {
-                cost <= left && !(is_said && cost > left_for_said) && !(is_value && cost > left_for_values)
+                cost <= left
+                    && !(is_user_line && cost > left_for_user_lines)
+                    && !(is_value && cost > left_for_values)
             };
-            // Without room for the entry alone, its label need not be counted.
+            // If the entry alone does not fit, the tokens of its label need not be counted.
             if !is_free && !fits(entry.tokens) {
                 continue;
             }
             let label = match group(entry.kind) {
-                Group::Value if keys.contains(entry.key.as_ref()) => 0,
-                Group::Value => count(&entry.key) + 2,
-                Group::Line(kind) if sections.contains(&kind) => 2,
-                Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
-                Group::Line(_) => 6,
+                EntryGroup::Value if keys.contains(entry.key.as_ref()) => 0,
+                EntryGroup::Value => count(&entry.key) + 2,
+                EntryGroup::Line(kind) if sections.contains(&kind) => 2,
+                EntryGroup::Line(AnchorKind::Command) => 8 + count(&entry.value),
+                EntryGroup::Line(_) => 6,
             };
             let cost = if is_free { 0 } else { entry.tokens + label };
             if !fits(cost) {
                 continue;
             }
             left -= cost;
-            left_for_said -= if is_said { cost } else { 0 };
+            left_for_user_lines -= if is_user_line { cost } else { 0 };
             left_for_values -= if is_value { cost } else { 0 };
             match group(entry.kind) {
-                // A value without cost is in the narrative, which does not write its key.
-                Group::Value => cost > 0 && keys.insert(entry.key.as_ref()),
-                Group::Line(kind) => sections.insert(kind),
+                // A value that costs nothing is in the narrative, which does not contain its key.
+                EntryGroup::Value => cost > 0 && keys.insert(entry.key.as_ref()),
+                EntryGroup::Line(kind) => sections.insert(kind),
             };
             chosen.push(position);
         }
@@ -232,7 +236,7 @@ impl<'l> Ledger<'l> {
     }
 }
 
-/// Returns how much the name of a value adds to its usefulness.
+/// Returns the factor by which the name of a value increases the value's worth.
 fn key_factor(key: &str, relevance: &Relevance) -> f64 {
     let last = key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();
     let is_id = ID_NAMES.iter().any(|name| last.eq_ignore_ascii_case(name)) || key.ends_with("Id");
@@ -242,13 +246,13 @@ fn key_factor(key: &str, relevance: &Relevance) -> f64 {
     asked_for * id * topic
 }
 
-/// Returns a text in the form of the ledger: without the quotation marks that a summary puts around values.
+/// Replaces double quotation marks, because a summary encloses values in them.
 pub(super) fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
 }
 
-fn is_plan(anchor: &Anchor<'_>) -> bool {
-    anchor.kind == AnchorKind::Todo && anchor.place == Source::Argument
+fn is_plan_step(anchor: &Anchor<'_>) -> bool {
+    anchor.kind == AnchorKind::Todo && anchor.place == AnchorSource::Argument
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of tokens and turns, far below what a float holds")]
@@ -256,33 +260,36 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-/// Values that another part of a summary contains.
+/// Anchors that the narrative of a summary already contains.
 pub(super) type NarrativeAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>), RandomState>;
 
 /// The token limits of a ledger.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room<'r> {
-    /// For all entries together.
+pub(super) struct LedgerLimits<'r> {
+    /// Limit for all entries together.
     pub(super) total: u64,
-    /// For values and errors.
+    /// Limit for values and errors.
     pub(super) values: u64,
-    /// Anchors in the narrative, which cost no tokens here.
+    /// Anchors that the narrative contains. They cost no tokens in the ledger.
     pub(super) narrative: &'r NarrativeAnchors<'r>,
 }
 
-impl Entry<'_> {
+impl LedgerEntry<'_> {
     /// Whether the narrative contains the entry.
     pub(super) fn is_in_narrative(&self, narrated: &NarrativeAnchors<'_>) -> bool {
         let entry_text = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
         narrated.contains(&(self.kind, Cow::Borrowed(entry_text.as_ref())))
     }
 
-    /// Whether the value appeared only in results, so that nothing has referred to it.
+    /// Whether the value occurs only in results, so that nothing refers to it.
     fn is_unreferenced(&self) -> bool {
-        self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
+        self.in_arguments == 0
+            && self.by_assistant == 0
+            && !self.by_user
+            && group(self.kind) == EntryGroup::Value
     }
 
-    /// Returns the estimated usefulness of the entry, without a unit, at the end of this number of turns.
+    /// Returns the estimated worth of the entry after this number of turns. It has no unit.
     fn worth(&self, key_factor: f64, turns: usize) -> f64 {
         let is_constraint = self.kind == AnchorKind::UserLine && self.is_constraint();
         let base = match self.kind {
@@ -295,15 +302,18 @@ impl Entry<'_> {
             AnchorKind::Command => 4.0,
             AnchorKind::File => 14.0,
             AnchorKind::Identifier => match word_shape(&self.value) {
-                // Joined words without a digit are usually one of a few values that a field may have.
-                Shape::Identifier if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') => {
+                // A word with separators but without a digit is usually one of a few fixed values, such as
+                // `in_progress`.
+                WordShape::Identifier
+                    if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') =>
+                {
                     16.0
                 }
-                Shape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
+                WordShape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
                 // The same time of day occurs in many contexts, but the same date in few.
-                Shape::Date if self.value.len() < DAY_BYTES => 3.0,
-                Shape::Date => 16.0,
-                Shape::Word if is_strange(&self.value, 4) => 16.0,
+                WordShape::Date if self.value.len() < MIN_DATE_BYTES => 3.0,
+                WordShape::Date => 16.0,
+                WordShape::Word if is_unpronounceable(&self.value, 4) => 16.0,
                 _ => 8.0,
             },
             AnchorKind::Number | AnchorKind::Conclusion | AnchorKind::GroupedCall => 2.0,
@@ -330,7 +340,7 @@ impl Entry<'_> {
 mod tests {
     use super::*;
 
-    fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str, place: Source) -> Anchor<'a> {
+    fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str, place: AnchorSource) -> Anchor<'a> {
         Anchor { kind, key: key.into(), value: value.into(), place }
     }
 
@@ -349,22 +359,22 @@ mod tests {
     fn kept_lines(ledger: &Ledger<'_>, room: u64) -> Vec<String> {
         let relevance = Relevance::default();
         ledger
-            .most_valuable(within(room), &relevance, count)
+            .most_valuable(ledger_limits(room), &relevance, count)
             .iter()
             .map(|entry| entry.value.to_string())
             .collect()
     }
 
-    fn within(all: u64) -> Room<'static> {
+    fn ledger_limits(all: u64) -> LedgerLimits<'static> {
         static NOTHING: std::sync::LazyLock<NarrativeAnchors<'static>> =
             std::sync::LazyLock::new(HashSet::default);
-        Room { total: all, values: all, narrative: &NOTHING }
+        LedgerLimits { total: all, values: all, narrative: &NOTHING }
     }
 
     #[test]
     fn calls_and_values_are_merged_and_the_newest_outcome_wins() {
-        let call = |end| anchor(AnchorKind::Command, "run(make)", end, Source::Argument);
-        let value = |key| anchor(AnchorKind::Identifier, key, "a-1", Source::Result);
+        let call = |end| anchor(AnchorKind::Command, "run(make)", end, AnchorSource::Argument);
+        let value = |key| anchor(AnchorKind::Identifier, key, "a-1", AnchorSource::Result);
         let turns = [[call("exit 2"), value("")], [call("exit 0"), value("order")]];
         let ledger = absorb_all(&turns);
         let entries: Vec<(&str, &str)> =
@@ -374,40 +384,40 @@ mod tests {
 
     #[test]
     fn a_new_plan_replaces_the_previous_one() {
-        let step = |text| anchor(AnchorKind::Todo, "", text, Source::Argument);
+        let step = |text| anchor(AnchorKind::Todo, "", text, AnchorSource::Argument);
         let turns = [vec![step("one"), step("two")], vec![step("two")]];
         assert_eq!(kept_lines(&absorb_all(&turns), 100), ["two"]);
     }
 
     #[test]
-    fn values_used_in_calls_outlast_values_only_seen() {
+    fn values_used_in_calls_are_kept_longer_than_other_values() {
         let numbers: Vec<String> = (0..50).map(|number| format!("{number}00")).collect();
-        let seen = |number| anchor(AnchorKind::Number, "count", number, Source::Result);
-        let argument = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
+        let seen = |number| anchor(AnchorKind::Number, "count", number, AnchorSource::Result);
+        let argument = anchor(AnchorKind::Identifier, "order", "zx-9931", AnchorSource::Argument);
         let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![argument]];
         let kept = kept_lines(&absorb_all(&turns), 12);
         assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
     }
 
     #[test]
-    fn a_requirement_outlasts_later_wishes() {
+    fn a_constraint_is_kept_longer_than_later_requests() {
         let wishes: Vec<String> = (0..80).map(|number| format!("Go on with order {number}.")).collect();
-        let entry_text = |line| [anchor(AnchorKind::UserLine, "", line, Source::User)];
+        let entry_text = |line| [anchor(AnchorKind::UserLine, "", line, AnchorSource::User)];
         let demand = "Send all of them only from the dock.";
         let lines = [demand].into_iter().chain(wishes.iter().map(String::as_str));
         let turns: Vec<_> = lines.map(entry_text).collect();
         let ledger = absorb_all(&turns);
         let mut relevance = Relevance::default();
         relevance.turns = turns.len();
-        let kept = ledger.most_valuable(within(200), &relevance, count);
+        let kept = ledger.most_valuable(ledger_limits(200), &relevance, count);
         assert_eq!(kept.first().map(|entry| entry.value.as_ref()), Some(demand));
     }
 
     #[test]
-    fn values_readable_elsewhere_take_no_space() {
-        let turns = [[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)]];
+    fn values_that_kept_turns_show_are_not_repeated() {
+        let turns = [[anchor(AnchorKind::File, "", "src/a.rs", AnchorSource::Argument)]];
         let mut ledger = absorb_all(&turns);
-        ledger.forget(&HashSet::from(["src/a.rs".to_owned()]));
+        ledger.remove_visible(&HashSet::from(["src/a.rs".to_owned()]));
         assert_eq!((kept_lines(&ledger, 100).len(), ledger.tokens()), (0, 0));
     }
 }

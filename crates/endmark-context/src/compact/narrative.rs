@@ -1,17 +1,17 @@
-//! The narrative: one line for each text and each call, in order (CX-1, CX-2).
+//! Writes the narrative of a summary: one line for each text and each call, in order (CX-1, CX-2).
 
-use super::anchors::{Anchor, AnchorKind, Source, clip};
-use super::policy::Mode;
+use super::anchors::{Anchor, AnchorKind, AnchorSource, clip_line};
+use super::policy::CompactionMode;
 use crate::conversation::{Content, Role, Turn};
 
-/// Longest text of a line, in characters.
-const MAX_SAID_CHARS: usize = 400;
+/// Maximum characters of a quoted text.
+const MAX_QUOTED_CHARS: usize = 400;
 /// Separates a call from its outcome.
 const ARROW: &str = " → ";
 
-/// The wording of lines, as sentences or as a list.
+/// The words with which lines begin, in sentences or in a list.
 #[derive(Debug, Clone, Copy)]
-struct Style {
+struct NarrativeStyle {
     user: &'static str,
     assistant: &'static str,
     thought: &'static str,
@@ -19,7 +19,7 @@ struct Style {
     call: &'static str,
 }
 
-const SENTENCES: Style = Style {
+const SENTENCES: NarrativeStyle = NarrativeStyle {
     user: "The user said: ",
     assistant: "The assistant said: ",
     thought: "The assistant thought: ",
@@ -27,7 +27,7 @@ const SENTENCES: Style = Style {
     call: "The assistant called ",
 };
 
-const BULLETS: Style = Style {
+const BULLETS: NarrativeStyle = NarrativeStyle {
     user: "- user: ",
     assistant: "- assistant: ",
     thought: "- thought: ",
@@ -35,19 +35,19 @@ const BULLETS: Style = Style {
     call: "- called ",
 };
 
-fn style(mode: Mode) -> Style {
+fn narrative_style(mode: CompactionMode) -> NarrativeStyle {
     match mode {
-        Mode::Window => SENTENCES,
-        Mode::Emergency => BULLETS,
+        CompactionMode::Window => SENTENCES,
+        CompactionMode::Emergency => BULLETS,
     }
 }
 
-/// Returns the lines of a turn with these anchors.
-pub(super) fn lines(turn: &Turn<'_>, anchors: &[Anchor<'_>], mode: Mode) -> Vec<String> {
-    let style = style(mode);
+/// Returns the narrative lines of a turn with these anchors.
+pub(super) fn narrative_lines(turn: &Turn<'_>, anchors: &[Anchor<'_>], mode: CompactionMode) -> Vec<String> {
+    let style = narrative_style(mode);
     let mut calls = anchors.iter().filter(|anchor| anchor.kind == AnchorKind::Command);
     let line_of = |beginning: &str, text: &str| {
-        let text = clip(text, MAX_SAID_CHARS);
+        let text = clip_line(text, MAX_QUOTED_CHARS);
         (!text.is_empty()).then(|| format!("{beginning}{text}"))
     };
     let line = |content: &Content<'_>| match content {
@@ -71,7 +71,7 @@ pub(super) fn lines(turn: &Turn<'_>, anchors: &[Anchor<'_>], mode: Mode) -> Vec<
     turn.parts.iter().map(|part| &part.content).filter_map(line).collect()
 }
 
-/// Returns the lines, with consecutive duplicates merged: `(3 times)`.
+/// Merges equal consecutive lines into one, with a count such as `(3 times)`.
 pub(super) fn merge_duplicates(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut grouped: Vec<(String, usize)> = Vec::new();
     for line in lines {
@@ -84,8 +84,8 @@ pub(super) fn merge_duplicates(lines: impl Iterator<Item = String>) -> Vec<Strin
     grouped.into_iter().map(written).collect()
 }
 
-/// Parses a call's description, its outcome, and how often it occurred. Returns `None` for another line.
-pub(super) fn call(line: &str) -> Option<(&str, &str, u64)> {
+/// Parses a call's description, its outcome, and the number of such calls. Returns `None` for any other line.
+pub(super) fn parse_call(line: &str) -> Option<(&str, &str, u64)> {
     let call = [SENTENCES, BULLETS].iter().find_map(|style| line.strip_prefix(style.call))?;
     let (call, outcome) = call.split_once(ARROW)?;
     let repeated = outcome.strip_suffix(" times)").and_then(|rest| rest.rsplit_once(" ("));
@@ -95,23 +95,23 @@ pub(super) fn call(line: &str) -> Option<(&str, &str, u64)> {
     })
 }
 
-/// Whether a line is a conclusion: a statement or thought of the assistant.
+/// Whether a line is a statement or thought of the model.
 pub(super) fn is_conclusion(line: &str) -> bool {
     [SENTENCES, BULLETS]
         .iter()
         .any(|style| line.starts_with(style.assistant) || line.starts_with(style.thought))
 }
 
-/// Parses the anchor in a line of an earlier summary.
-pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
+/// Parses the anchor in a line of an earlier summary. Returns `None` for any other line.
+pub(super) fn parse_anchor(line: &str) -> Option<Anchor<'_>> {
     for style in [SENTENCES, BULLETS] {
         if let Some(line_of) = line.strip_prefix(style.user) {
             return Some(anchor(AnchorKind::UserLine, "", line_of));
         }
     }
-    call(line).map(|(call, outcome, _)| anchor(AnchorKind::Command, call, outcome))
+    parse_call(line).map(|(call, outcome, _)| anchor(AnchorKind::Command, call, outcome))
 }
 
 fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str) -> Anchor<'a> {
-    Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }
+    Anchor { kind, key: key.into(), value: value.into(), place: AnchorSource::Ledger }
 }

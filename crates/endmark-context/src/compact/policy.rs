@@ -1,51 +1,52 @@
-//! Policies: when a conversation is compacted, and to which size (CX-1, CX-2).
+//! Policies decide when a conversation is compacted, and to which size (CX-1, CX-2).
 
 /// Counts the tokens of a text.
-pub type Count = fn(&str) -> u64;
+pub type TokenCounter = fn(&str) -> u64;
 
-/// The window compacts a history of at least this many tokens.
+/// The sliding window compacts a history of at least this many tokens.
 pub const WINDOW_TRIGGER_TOKENS: u64 = 24_000;
-/// Default budget of the history after a window compaction, in tokens.
+/// Default number of tokens that the history may have after a window compaction.
 pub const WINDOW_BUDGET_TOKENS: u64 = 32_000;
-/// The emergency brake applies to whole requests of at least this many tokens.
+/// The emergency brake compacts a request of at least this many tokens.
 pub const EMERGENCY_TRIGGER_TOKENS: u64 = 850_000;
-/// Number of newest turns that stay in full.
+/// Default number of newest turns that stay in full.
 pub const KEEP_TURNS: usize = 10;
 
-/// The style of the summary.
+/// The occasion of a compaction, which decides the style of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// The sliding window: a narrative in sentences (CX-1).
+pub enum CompactionMode {
+    /// The sliding window. Its summary is a narrative in sentences (CX-1).
     Window,
-    /// The emergency brake: a list of calls and thoughts (CX-2).
+    /// The emergency brake. Its summary is a list of calls and thoughts (CX-2).
     Emergency,
 }
 
-/// The policy: when a conversation is compacted, and to which size.
+/// When a conversation is compacted, and to which size.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// The style of the summary, which also determines what the trigger counts.
-    pub mode: Mode,
-    /// Smaller conversations are not compacted. [`Mode::Window`] counts the history, [`Mode::Emergency`] the whole
-    /// request.
+    /// Decides the style of the summary, and which tokens count for the trigger.
+    pub mode: CompactionMode,
+    /// Smaller conversations are not compacted. [`CompactionMode::Window`] counts the tokens of the history,
+    /// [`CompactionMode::Emergency`] those of the whole request.
     pub trigger_tokens: u64,
-    /// Most tokens of the history after a compaction, if that can be reached.
+    /// Maximum tokens of the history after a compaction, if this can be reached.
     pub budget_tokens: u64,
-    /// Number of newest turns that stay in full; fewer if the budget requires it.
+    /// Number of newest turns that stay in full. Fewer stay if the budget requires it.
     pub keep_turns: usize,
-    /// Compacts to this share of the history's tokens (0 to 1) regardless of its size, instead of by trigger and budget.
+    /// If given, the history is always compacted to this share of its tokens (0 to 1). Trigger and budget are
+    /// then ignored.
     pub keep_share: Option<f64>,
-    /// Tokens of the request outside the conversation, such as tool definitions.
+    /// Tokens of the request outside the conversation, for example for tool definitions.
     pub fixed_tokens: u64,
     /// The token counter.
-    pub count: Count,
+    pub count: TokenCounter,
 }
 
 impl Policy {
     /// Returns the policy of the sliding window (CX-1).
-    pub fn window(count: Count) -> Self {
+    pub fn window(count: TokenCounter) -> Self {
         Self {
-            mode: Mode::Window,
+            mode: CompactionMode::Window,
             trigger_tokens: WINDOW_TRIGGER_TOKENS,
             budget_tokens: WINDOW_BUDGET_TOKENS,
             keep_turns: KEEP_TURNS,
@@ -56,16 +57,16 @@ impl Policy {
     }
 
     /// Returns the policy of the emergency brake (CX-2).
-    pub fn emergency(count: Count) -> Self {
+    pub fn emergency(count: TokenCounter) -> Self {
         Self {
-            mode: Mode::Emergency,
+            mode: CompactionMode::Emergency,
             trigger_tokens: EMERGENCY_TRIGGER_TOKENS,
             budget_tokens: EMERGENCY_TRIGGER_TOKENS / 10 * 6,
             ..Self::window(count)
         }
     }
 
-    /// Returns the policy with this trigger and budget. If only one is given, the other keeps its ratio to it.
+    /// Sets trigger and budget. If only one of them is given, the other is scaled by the same ratio.
     #[must_use]
     pub fn with_sizes(self, trigger: Option<u64>, budget: Option<u64>) -> Self {
         let trigger_tokens = match (trigger, budget) {
@@ -78,7 +79,7 @@ impl Policy {
     }
 }
 
-/// Returns a number times a ratio.
+/// Returns `number` times `to` / `from`.
 fn scale(number: u64, to: u64, from: u64) -> u64 {
     u64::try_from(u128::from(number) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
 }

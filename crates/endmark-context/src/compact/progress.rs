@@ -1,29 +1,29 @@
-//! Stops further attempts on a conversation that compaction does not make smaller (CX-1).
+//! Stops compacting a conversation after repeated attempts without success (CX-1).
 
 use super::MIN_GAIN_TENTHS;
-use super::receipt::{NotCompacted, Receipt};
+use super::receipt::{CompactionReceipt, NotCompacted};
 
-/// Compaction stops after this many attempts in a row without progress.
+/// After this many failed attempts in a row, compaction stops.
 const MAX_FAILED_ATTEMPTS: u8 = 3;
 
-/// The outcome of attempts to compact a growing conversation.
+/// The results of the latest attempts to compact a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct CompactionProgress {
     failed_attempts: u8,
-    /// Tokens of the history at the newest attempt.
+    /// Tokens of the history at the latest attempt.
     tokens: u64,
     was_over_budget: bool,
     stop_reason: Option<NotCompacted>,
 }
 
-impl Progress {
-    /// Returns the reason if the newest attempts failed, so that compaction has stopped.
+impl CompactionProgress {
+    /// Returns why the latest attempts failed if compaction has stopped, otherwise `None`.
     pub fn stop_reason(&self) -> Option<NotCompacted> {
         self.stop_reason.filter(|_| self.failed_attempts >= MAX_FAILED_ATTEMPTS)
     }
 
-    /// Records that a planned compaction could not be applied, so that another attempt would fail, too.
-    pub fn fail(&mut self, receipt: &Receipt) {
+    /// Stops compaction because a planned compaction could not be written. Another attempt would fail, too.
+    pub fn stop_after_write_failure(&mut self, receipt: &CompactionReceipt) {
         *self = Self {
             failed_attempts: MAX_FAILED_ATTEMPTS,
             tokens: receipt.tokens_before,
@@ -32,19 +32,19 @@ impl Progress {
         };
     }
 
-    /// Like [`Self::stop_reason`], for a history of `tokens` tokens.
+    /// Like [`Self::stop_reason`], for a history that now has `tokens` tokens.
     ///
-    /// Attempts resume when new turns make up a fifth of the history. They also resume when the history first exceeds the
-    /// budget, because more may be dropped then.
-    pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotCompacted> {
+    /// Attempts resume when a fifth of the history is new. They also resume when the history exceeds the
+    /// budget for the first time, because more turns may be dropped then.
+    pub(super) fn stop_reason_at(&self, tokens: u64, budget: u64) -> Option<NotCompacted> {
         let has_grown = tokens * (10 - MIN_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;
         self.stop_reason().filter(|_| !has_grown && !is_newly_over)
     }
 
-    /// Records the outcome of an attempt.
-    pub(super) fn note(&mut self, receipt: &Receipt, budget: u64) {
-        *self = match receipt.not_made {
+    /// Records the result of an attempt.
+    pub(super) fn record(&mut self, receipt: &CompactionReceipt, budget: u64) {
+        *self = match receipt.not_compacted {
             None => Self::default(),
             why => Self {
                 failed_attempts: self.failed_attempts.saturating_add(1),
@@ -58,7 +58,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Policy, Sizes, compact_further};
+    use super::super::{PartSizes, Policy, compact_further};
     use super::*;
     use crate::conversation::{Content, Conversation, Part, Role, Turn};
 
@@ -66,7 +66,7 @@ mod tests {
         text.len() as u64
     }
 
-    /// A task of 1,000 tokens that always stays, and `answers` short answers.
+    /// Returns a conversation with a task of 1,000 tokens, which always stays, and this many short answers.
     fn conversation(answers: usize) -> Conversation<'static> {
         let say = |role, text: String| Turn {
             role,
@@ -78,16 +78,16 @@ mod tests {
         Conversation { turns, ..Conversation::default() }
     }
 
-    fn attempt(answers: usize, budget_tokens: u64, progress: &mut Progress) -> bool {
+    fn attempt(answers: usize, budget_tokens: u64, progress: &mut CompactionProgress) -> bool {
         let conversation = conversation(answers);
         let policy = Policy { trigger_tokens: 800, budget_tokens, keep_turns: 2, ..Policy::window(count) };
-        let sizes = Sizes::of(&conversation, count);
+        let sizes = PartSizes::of(&conversation, count);
         !compact_further(&conversation, &policy, &sizes, None, progress).edits.is_empty()
     }
 
     #[test]
-    fn three_vain_attempts_pause_until_a_fifth_is_new() {
-        let mut progress = Progress::default();
+    fn three_failed_attempts_stop_compaction_until_a_fifth_is_new() {
+        let mut progress = CompactionProgress::default();
         for answers in 3..5 {
             assert!(!attempt(answers, 900, &mut progress));
             assert_eq!(progress.stop_reason(), None);
@@ -100,13 +100,16 @@ mod tests {
             assert_eq!(progress, stopped, "{answers}: it is tried again");
         }
         assert!(attempt(60, 900, &mut progress));
-        assert_eq!(progress, Progress::default());
+        assert_eq!(progress, CompactionProgress::default());
     }
 
     #[test]
-    fn an_impossible_compaction_is_not_retried_immediately() {
-        let mut progress = Progress::default();
-        progress.fail(&Receipt { tokens_before: 1_070, ..Receipt::default() });
+    fn a_compaction_that_cannot_be_written_is_not_retried_immediately() {
+        let mut progress = CompactionProgress::default();
+        progress.stop_after_write_failure(&CompactionReceipt {
+            tokens_before: 1_070,
+            ..CompactionReceipt::default()
+        });
         assert_eq!(progress.stop_reason(), Some(NotCompacted::NotWritten));
         assert!(!attempt(3, 900, &mut progress));
         assert_eq!(progress.stop_reason(), Some(NotCompacted::NotWritten));
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_stopped_compaction_resumes_after_enough_growth() {
-        let mut progress = Progress::default();
+        let mut progress = CompactionProgress::default();
         for answers in [3, 3, 3] {
             attempt(answers, 1_200, &mut progress);
         }

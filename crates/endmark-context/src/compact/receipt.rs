@@ -1,4 +1,4 @@
-//! The report of a compaction (CX-4).
+//! The record of a compaction (CX-4).
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,40 @@ use super::ledger::Ledger;
 use super::summary::WrittenSummary;
 use crate::conversation::{Content, Conversation};
 
-/// What was done, with sizes before and after.
+/// What a compaction did, with the sizes before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Receipt {
-    /// Why nothing was done; `None` if something was done.
-    pub not_made: Option<NotCompacted>,
-    /// Estimated tokens of the history before.
+pub struct CompactionReceipt {
+    /// Why the conversation is unchanged. `None` if it was compacted.
+    pub not_compacted: Option<NotCompacted>,
+    /// Estimated tokens of the history before the compaction.
     pub tokens_before: u64,
-    /// Estimated tokens of the history afterwards.
+    /// Estimated tokens of the history after the compaction.
     pub tokens_after: u64,
-    /// Number of condensed turns and parts, by kind.
+    /// Numbers of condensed turns and parts, by kind.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Number of shortened results in the turns that stay.
+    /// Number of results that were shortened in the turns that stay.
     pub shortened_results: u64,
-    /// Whether the result exceeds the budget, although everything removable was removed.
+    /// Whether the result still exceeds the budget after everything possible was removed.
     pub is_over_budget: bool,
-    /// Number of anchors in the condensed turns and of those that are kept, by kind.
+    /// For each kind, the number of anchors in the condensed turns, and how many of them are kept.
     pub anchors: BTreeMap<AnchorKind, (u64, u64)>,
 }
 
-/// Why a conversation is unchanged.
+/// The reason why a conversation was not compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotCompacted {
-    /// The history is too small.
+    /// The history is smaller than the trigger.
     BelowTrigger,
-    /// All turns must stay.
+    /// All turns must stay unchanged.
     NothingToCondense,
-    /// The history would become only slightly smaller.
+    /// The history would hardly become smaller.
     TooLittleGain,
-    /// The compaction cannot be written into the request. This is an internal error.
+    /// The compaction could not be written into the request. This is an internal error.
     NotWritten,
 }
 
 impl NotCompacted {
-    /// Returns the reason in words.
+    /// Returns the reason as text for users.
     pub fn reason(self) -> &'static str {
         match self {
             Self::BelowTrigger => "the history is below the trigger",
@@ -50,7 +50,7 @@ impl NotCompacted {
         }
     }
 
-    /// Returns the name that is used in headers.
+    /// Returns the reason's name in headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::BelowTrigger => "below_trigger",
@@ -62,7 +62,7 @@ impl NotCompacted {
 }
 
 impl AnchorKind {
-    /// Returns the name that is used in receipts.
+    /// Returns the kind's name in receipts.
     pub fn name(self) -> &'static str {
         match self {
             Self::UserLine => "user_lines",
@@ -80,9 +80,9 @@ impl AnchorKind {
     }
 }
 
-impl Receipt {
+impl CompactionReceipt {
     pub(super) fn unchanged(history: u64, reason: NotCompacted) -> Self {
-        Self { not_made: Some(reason), tokens_before: history, tokens_after: history, ..Self::default() }
+        Self { not_compacted: Some(reason), tokens_before: history, tokens_after: history, ..Self::default() }
     }
 
     pub(super) fn of(conversation: &Conversation<'_>, folded: &[usize], before: u64, after: u64) -> Self {
@@ -109,8 +109,8 @@ fn name(content: &Content<'_>) -> &'static str {
     }
 }
 
-/// Returns the number of anchors, and of those that are kept, by kind.
-pub(super) fn anchors(
+/// Returns the number of anchors and of kept anchors, for each kind.
+pub(super) fn count_anchors(
     ledger: &Ledger<'_>,
     conclusions: u64,
     written: &WrittenSummary,

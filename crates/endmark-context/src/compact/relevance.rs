@@ -1,19 +1,20 @@
-//! Finds the current topics of a conversation. Values that belong to them are kept first (CX-4).
+//! Finds the current topics of a conversation (CX-4). Values that belong to them are kept first.
 
 use std::collections::HashSet;
 
 use super::anchors;
 use crate::conversation::{Conversation, Role};
 
-/// Shorter words say nothing about a topic.
+/// Shorter words do not identify a topic.
 const MIN_WORD_CHARS: usize = 4;
 
-/// Evidence that the values of a name are useful.
+/// Evidence about which names have useful values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relevance {
-    /// Argument names of earlier calls. Values of the same name in results will probably become arguments.
+    /// Argument names of earlier calls. If a result has values with these names, they will probably become
+    /// arguments.
     arguments: HashSet<String>,
-    /// Words of the first and the newest request, and of the model's newest text.
+    /// Words of the first request, the newest request, and the model's newest text.
     topics: HashSet<String>,
     /// Number of turns.
     pub(super) turns: usize,
@@ -32,18 +33,18 @@ impl Relevance {
         Self { arguments: anchors::argument_names(conversation), topics, turns: turns.len() }
     }
 
-    /// Whether calls had arguments with this name.
+    /// Whether an earlier call had an argument with this name.
     pub(super) fn is_argument(&self, name: &str) -> bool {
         self.arguments.contains(name)
     }
 
-    /// Whether a word of this name belongs to the topics.
+    /// Whether the name contains a word of the current topics.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         lowercase_words(name).any(|word| self.topics.contains(&word))
     }
 }
 
-/// Returns the lower-case words of a text or a name, without a plural `s`.
+/// Returns the lower-case words of a text or a name, without plural endings.
 fn lowercase_words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|character: char| !character.is_alphabetic());
     words.filter(|word| word.chars().nth(MIN_WORD_CHARS - 1).is_some()).map(|word| {

@@ -1,29 +1,29 @@
-//! Estimates the tokens of turns and parts.
+//! Estimates how many tokens turns and parts have.
 
 use std::sync::Arc;
 
-use super::policy::Count;
-use crate::conversation::{Content, Conversation, Part, Place, Turn};
+use super::policy::TokenCounter;
+use crate::conversation::{Content, Conversation, Part, PartPosition, Turn};
 
-/// Tokens of a message in addition to its parts.
+/// Tokens of a message, in addition to the tokens of its parts.
 pub(super) const TURN_TOKENS: u64 = 4;
-/// Tokens of an image or a page, regardless of its bytes: Anthropic's figure for its largest image. Other providers
+/// Tokens of an image or a page, whatever its size: Anthropic's figure for the largest image. Other providers
 /// charge less.
 pub(super) const MEDIA_TOKENS: u64 = 1_600;
 
-/// Tokens of every part and turn of a conversation.
+/// The number of tokens of each part of a conversation.
 #[derive(Debug, Clone, Default)]
-pub struct Sizes {
+pub struct PartSizes {
     parts: Vec<Arc<[u64]>>,
 }
 
-impl Sizes {
-    /// Counts a whole conversation.
-    pub fn of(conversation: &Conversation<'_>, count: Count) -> Self {
+impl PartSizes {
+    /// Counts the tokens of a whole conversation.
+    pub fn of(conversation: &Conversation<'_>, count: TokenCounter) -> Self {
         Self::from_known(conversation, |_, turn| turn_sizes(turn, count))
     }
 
-    /// Uses known sizes of each turn, by position, from earlier calls of [`turn_sizes`].
+    /// Uses sizes that earlier calls of [`turn_sizes`] returned, by the index of the turn.
     pub fn from_known(
         conversation: &Conversation<'_>,
         mut sizes: impl FnMut(usize, &Turn<'_>) -> Arc<[u64]>,
@@ -31,7 +31,7 @@ impl Sizes {
         Self { parts: conversation.turns.iter().enumerate().map(|(at, turn)| sizes(at, turn)).collect() }
     }
 
-    pub(super) fn part(&self, place: Place) -> u64 {
+    pub(super) fn part(&self, place: PartPosition) -> u64 {
         self.parts.get(place.turn).and_then(|parts| parts.get(place.part)).copied().unwrap_or_default()
     }
 
@@ -39,19 +39,19 @@ impl Sizes {
         self.parts.get(turn).map_or(0, |parts| parts.iter().sum::<u64>() + TURN_TOKENS)
     }
 
-    /// Returns the tokens of this turn and all later ones.
+    /// Returns the number of tokens in this turn and all later ones.
     pub(super) fn tokens_from(&self, turn: usize) -> u64 {
         (turn..self.parts.len()).map(|turn| self.turn(turn)).sum()
     }
 }
 
-/// Returns the tokens of each part of a turn. They depend only on the turn.
-pub fn turn_sizes(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
+/// Returns the number of tokens in each part of a turn. The numbers do not depend on other turns.
+pub fn turn_sizes(turn: &Turn<'_>, count: TokenCounter) -> Arc<[u64]> {
     turn.parts.iter().map(|part| part_tokens(part, count)).collect()
 }
 
-/// Opaque and unknown parts count as 0, because their bytes do not indicate their tokens.
-fn part_tokens(part: &Part<'_>, count: Count) -> u64 {
+/// Opaque and unknown parts count as 0, because their length in bytes does not indicate their tokens.
+fn part_tokens(part: &Part<'_>, count: TokenCounter) -> u64 {
     match &part.content {
         Content::Text(text) | Content::Reasoning { text, .. } => count(text),
         Content::Call(call) => count(&call.name) + count(&call.arguments),

@@ -1,27 +1,26 @@
-//! The message that replaces condensed turns.
-//!
-//! This module writes the message, and parses it when the conversation is compacted again (CX-4).
+//! Writes the message that replaces condensed turns, and parses it when the conversation is compacted again
+//! (CX-4).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
-use super::anchors::{Anchor, AnchorKind, Shape, Source, add_exact_values, word_shape};
+use super::anchors::{Anchor, AnchorKind, AnchorSource, WordShape, add_exact_values, word_shape};
 use super::groups::{CallGroups, OmittedStepsLine};
-use super::ledger::{Entry, Ledger, NarrativeAnchors, Room, normalise};
+use super::ledger::{Ledger, LedgerEntry, LedgerLimits, NarrativeAnchors, normalise};
 use super::narrative;
-use super::policy::Count;
+use super::policy::TokenCounter;
 use super::relevance::Relevance;
 
-const PREFIX: &str = "[Endmark: ";
-const MESSAGES: &str = " earlier messages (";
-const TOKENS: &str = " tokens) in short; the first task may be finished]";
+const SUMMARY_PREFIX: &str = "[Endmark: ";
+const MESSAGES_LABEL: &str = " earlier messages (";
+const TOKENS_LABEL: &str = " tokens) in short; the first task may be finished]";
 const NARRATIVE_HEADING: &str = "What happened:";
-const VALUES: &str = "Values:";
+const VALUES_HEADING: &str = "Values:";
 /// Key of values without a name.
 const UNNAMED_KEY: &str = "(others)";
 
-/// The sections of lines, in the order in which they are written.
+/// The sections of a summary with their headings, in the order in which they are written.
 const SECTIONS: [(AnchorKind, &str); 5] = [
     (AnchorKind::UserLine, "The user said:"),
     (AnchorKind::Todo, "Still to do:"),
@@ -29,67 +28,73 @@ const SECTIONS: [(AnchorKind, &str); 5] = [
     (AnchorKind::Error, "Errors:"),
     (AnchorKind::Command, "Calls:"),
 ];
-const ITEM: &str = "- ";
+const ITEM_PREFIX: &str = "- ";
 const ARROW: &str = " → ";
 
-/// The contents of a summary message.
+/// The contents of a parsed summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Summary {
-    /// Number of replaced messages.
+pub(super) struct ParsedSummary {
+    /// Number of messages that it replaces.
     pub(super) messages: u64,
-    /// Number of replaced tokens.
+    /// Number of tokens that it replaces.
     pub(super) tokens: u64,
-    /// The narrative.
+    /// The lines of the narrative.
     pub(super) lines: Vec<String>,
-    /// The grouped calls.
+    /// The calls that have no line of their own.
     pub(super) earlier_calls: CallGroups,
-    /// The anchors in the summary.
+    /// The anchors of all sections.
     pub(super) anchors: Vec<Anchor<'static>>,
 }
 
-/// Parses our own summary. Returns `None` for any other text.
-pub(super) fn read(text: &str) -> Option<Summary> {
+/// Parses a summary that Endmark wrote. Returns `None` for any other text.
+pub(super) fn read(text: &str) -> Option<ParsedSummary> {
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-    let (messages, rest) = head.strip_prefix(PREFIX)?.split_once(MESSAGES)?;
-    let tokens = rest.strip_suffix(TOKENS)?;
-    let mut summary =
-        Summary { messages: messages.parse().ok()?, tokens: tokens.parse().ok()?, ..Summary::default() };
+    let (messages, rest) = head.strip_prefix(SUMMARY_PREFIX)?.split_once(MESSAGES_LABEL)?;
+    let tokens = rest.strip_suffix(TOKENS_LABEL)?;
+    let mut summary = ParsedSummary {
+        messages: messages.parse().ok()?,
+        tokens: tokens.parse().ok()?,
+        ..ParsedSummary::default()
+    };
     let mut section = "";
     for line in body.lines() {
-        let is_title =
-            [NARRATIVE_HEADING, VALUES].contains(&line) || SECTIONS.iter().any(|(_, title)| *title == line);
+        let is_title = [NARRATIVE_HEADING, VALUES_HEADING].contains(&line)
+            || SECTIONS.iter().any(|(_, title)| *title == line);
         if is_title {
             section = line;
         } else if section == NARRATIVE_HEADING {
             if let Some(groups) = CallGroups::read(line) {
                 summary.earlier_calls.merge(&groups);
             } else {
-                summary.anchors.extend(narrative::read(line).into_iter().flat_map(|it| with_values(&it)));
+                summary
+                    .anchors
+                    .extend(narrative::parse_anchor(line).into_iter().flat_map(|it| with_values(&it)));
                 summary.lines.push(line.to_owned());
             }
-        } else if section == VALUES {
+        } else if section == VALUES_HEADING {
             summary.anchors.extend(parse_values(line));
         } else if let Some((kind, _)) = SECTIONS.iter().find(|(_, title)| *title == section) {
-            summary.anchors.extend(item(*kind, line).into_iter().flat_map(|it| with_values(&it)));
+            summary.anchors.extend(parse_item(*kind, line).into_iter().flat_map(|it| with_values(&it)));
         }
     }
     Some(summary)
 }
 
-fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
-    let line = line.strip_prefix(ITEM)?;
+fn parse_item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
+    let line = line.strip_prefix(ITEM_PREFIX)?;
     let (key, value) = match kind {
         AnchorKind::Command => line.split_once(ARROW)?,
         _ => ("", line),
     };
-    Some(Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned())
+    Some(Anchor { kind, key: key.into(), value: value.into(), place: AnchorSource::Ledger }.into_owned())
 }
 
-/// Returns an anchor, and for a call also the values in it, because the summary writes them only there.
+/// Returns an anchor. For a call, also returns the values in it, because a summary does not repeat them
+/// elsewhere.
 fn with_values(anchor: &Anchor<'_>) -> Vec<Anchor<'static>> {
     let mut anchors = vec![anchor.clone()];
     if anchor.kind == AnchorKind::Command {
-        add_exact_values(&anchor.key, Source::Ledger, &mut anchors);
+        add_exact_values(&anchor.key, AnchorSource::Ledger, &mut anchors);
     }
     anchors.into_iter().map(Anchor::into_owned).collect()
 }
@@ -99,14 +104,14 @@ fn parse_values(line: &str) -> Vec<Anchor<'static>> {
     let key = if key == UNNAMED_KEY { "" } else { key };
     let anchor = |value: &str| {
         let kind = match word_shape(value) {
-            Shape::Url => AnchorKind::Url,
-            Shape::File => AnchorKind::File,
-            Shape::Number => AnchorKind::Number,
-            Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
+            WordShape::Url => AnchorKind::Url,
+            WordShape::File => AnchorKind::File,
+            WordShape::Number => AnchorKind::Number,
+            WordShape::Identifier | WordShape::Date | WordShape::Word => AnchorKind::Identifier,
         };
-        Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned()
+        Anchor { kind, key: key.into(), value: value.into(), place: AnchorSource::Ledger }.into_owned()
     };
-    // Every second piece was in quotation marks.
+    // Every second piece is a value in quotation marks.
     let pieces = values.split('"').enumerate();
     let values = pieces.flat_map(|(number, piece)| match number % 2 {
         0 => piece.split_whitespace().collect::<Vec<_>>(),
@@ -115,8 +120,8 @@ fn parse_values(line: &str) -> Vec<Anchor<'static>> {
     values.map(anchor).collect()
 }
 
-/// Returns a value in its written form: in quotation marks if it contains white space.
-fn value(entry: &Entry<'_>) -> String {
+/// Returns a value as a summary writes it: in quotation marks if it contains white space.
+fn format_value(entry: &LedgerEntry<'_>) -> String {
     if entry.value.contains(char::is_whitespace) {
         format!("\"{}\"", entry.value)
     } else {
@@ -124,9 +129,9 @@ fn value(entry: &Entry<'_>) -> String {
     }
 }
 
-/// A summary to be written.
+/// A summary before it is fitted into its room.
 #[derive(Debug)]
-pub(super) struct Draft<'d> {
+pub(super) struct SummaryDraft<'d> {
     pub(super) messages: u64,
     pub(super) tokens: u64,
     pub(super) lines: &'d [String],
@@ -134,12 +139,12 @@ pub(super) struct Draft<'d> {
     pub(super) earlier_calls: CallGroups,
     pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
-    /// Most tokens for values. They also get at most a quarter of the room, and the narrative has priority. If this is
-    /// `None`, values have priority.
+    /// Maximum tokens for values. Values also get at most a quarter of the room, and the narrative comes
+    /// first. If this is `None`, values come first.
     pub(super) most_value_tokens: Option<u64>,
 }
 
-/// A written summary.
+/// A summary that was written within its room.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WrittenSummary {
     pub(super) text: String,
@@ -150,27 +155,28 @@ pub(super) struct WrittenSummary {
     pub(super) calls_left_out: u64,
 }
 
-/// If the narrative has priority, values get at most the room divided by this number.
+/// If the narrative comes first, values get at most the room divided by this number.
 const VALUES_DIVISOR: u64 = 4;
 
-/// If the narrative needs at most the room divided by this number, it is kept completely, however many values there
-/// are.
+/// A narrative that needs at most the room divided by this number is kept completely, regardless of the
+/// number of values.
 const NARRATIVE_DIVISOR: u64 = 4;
 
-/// The line for omitted steps gets at most the narrative's room divided by this number.
+/// The line that replaces omitted steps gets at most the narrative's room divided by this number.
 const GROUPS_DIVISOR: u64 = 4;
 
-/// How often the room is corrected, because token counts of pieces do not add up to that of the whole.
+/// The room is reduced at most this many times. This is needed because token counts of parts do not add up to
+/// the count of the whole.
 const ROOM_CORRECTIONS: usize = 4;
 
-impl Draft<'_> {
-    /// Writes the summary within this room. The narrative is shortened first, starting with its oldest line, then the
-    /// ledger.
-    pub(super) fn write(&self, room: u64, count: Count) -> WrittenSummary {
+impl SummaryDraft<'_> {
+    /// Writes the summary in at most `room` tokens. First, the oldest lines of the narrative are omitted,
+    /// then entries of the ledger.
+    pub(super) fn write(&self, room: u64, count: TokenCounter) -> WrittenSummary {
         let mut aim = room;
         let mut written = WrittenSummary::default();
         for _ in 0..ROOM_CORRECTIONS {
-            written = self.attempt(aim, count);
+            written = self.write_once(aim, count);
             if written.tokens <= room {
                 break;
             }
@@ -179,29 +185,33 @@ impl Draft<'_> {
         written
     }
 
-    fn attempt(&self, room: u64, count: Count) -> WrittenSummary {
-        let head = format!("{PREFIX}{}{MESSAGES}{}{TOKENS}", self.messages, self.tokens);
+    fn write_once(&self, room: u64, count: TokenCounter) -> WrittenSummary {
+        let head = format!("{SUMMARY_PREFIX}{}{MESSAGES_LABEL}{}{TOKENS_LABEL}", self.messages, self.tokens);
         let room = room.saturating_sub(count(&head));
         let wanted = self.ledger.tokens() * 5 / 4;
         let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_DIVISOR));
         let mut left: u64 = room.saturating_sub(wanted.min(for_values));
-        // Does not count the lines of a long narrative to the end.
-        let story = self.lines.iter().try_fold(0, |story, line| {
+        // Stop counting as soon as the narrative is certainly too long.
+        let narrative_tokens = self.lines.iter().try_fold(0, |story, line| {
             Some(story + count(line) + 1).filter(|story| *story <= room / NARRATIVE_DIVISOR)
         });
-        if let Some(story) = story {
+        if let Some(story) = narrative_tokens {
             left = left.max(story);
         }
-        let mut lines = self.newest(left, count);
+        let mut lines = self.newest_lines(left, count);
         let for_groups = left / GROUPS_DIVISOR;
-        // Dropping lines for the groups makes the groups slightly longer.
-        let for_groups = for_groups.min(self.left_out_calls(lines, &[], for_groups, count).1.tokens * 5 / 4);
+        // The omitted lines add calls to the groups, so the groups become slightly longer.
+        let for_groups = for_groups.min(self.omitted_calls(lines, &[], for_groups, count).1.tokens * 5 / 4);
         if for_groups > 0 {
-            lines = self.newest(left - for_groups, count);
+            lines = self.newest_lines(left - for_groups, count);
         }
-        let told_tokens = for_groups + lines.iter().map(|line| count(line) + 1).sum::<u64>();
-        let is_told = narrative_anchors(lines);
-        let room = Room { total: room.saturating_sub(told_tokens), values: for_values, narrative: &is_told };
+        let narrative_room = for_groups + lines.iter().map(|line| count(line) + 1).sum::<u64>();
+        let in_narrative = narrative_anchors(lines);
+        let room = LedgerLimits {
+            total: room.saturating_sub(narrative_room),
+            values: for_values,
+            narrative: &in_narrative,
+        };
         let entries = self.ledger.most_valuable(room, self.relevance, count);
         let mut kept: BTreeMap<AnchorKind, u64> = BTreeMap::new();
         for entry in &entries {
@@ -209,7 +219,7 @@ impl Draft<'_> {
         }
         let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count();
         kept.insert(AnchorKind::Conclusion, conclusions as u64);
-        let (calls_left_out, left_out) = self.left_out_calls(lines, &entries, for_groups, count);
+        let (calls_left_out, left_out) = self.omitted_calls(lines, &entries, for_groups, count);
         kept.insert(AnchorKind::GroupedCall, left_out.calls);
         let mut text = head;
         if !lines.is_empty() || left_out.calls > 0 {
@@ -218,12 +228,12 @@ impl Draft<'_> {
                 let _ = write!(text, "\n{line}");
             }
         }
-        write_entries(&mut text, &entries, &is_told);
+        write_entries(&mut text, &entries, &in_narrative);
         WrittenSummary { tokens: count(&text), text, kept_anchors: kept, calls_left_out }
     }
 
-    /// Returns as many of the newest lines as fit into this room.
-    fn newest(&self, room: u64, count: Count) -> &[String] {
+    /// Returns as many of the newest lines as fit into `room` tokens.
+    fn newest_lines(&self, room: u64, count: TokenCounter) -> &[String] {
         let mut left = room;
         let fits = |line: &&String| {
             let cost = count(line) + 1;
@@ -236,14 +246,14 @@ impl Draft<'_> {
         &self.lines[self.lines.len() - fitting..]
     }
 
-    /// Returns the number of calls that are missing from these lines and entries, and the line for their groups. The line
-    /// is empty if nothing is omitted.
-    fn left_out_calls(
+    /// Returns the number of calls that these lines and entries do not contain, and the line with their
+    /// groups. The line is empty if nothing is omitted.
+    fn omitted_calls(
         &self,
         lines: &[String],
-        entries: &[&Entry<'_>],
+        entries: &[&LedgerEntry<'_>],
         room: u64,
-        count: Count,
+        count: TokenCounter,
     ) -> (u64, OmittedStepsLine) {
         let without = &self.lines[..self.lines.len() - lines.len()];
         if without.is_empty() && self.earlier_calls == CallGroups::default() {
@@ -252,18 +262,18 @@ impl Draft<'_> {
         let written = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
         let written: HashSet<&str> = written.map(|entry| entry.key.as_ref()).collect();
         let mut groups = self.earlier_calls.clone();
-        for (call, outcome, times) in without.iter().filter_map(|line| narrative::call(line)) {
+        for (call, outcome, times) in without.iter().filter_map(|line| narrative::parse_call(line)) {
             if !written.contains(normalise(call.into()).as_ref()) {
                 groups.add_call(call, outcome, times);
             }
         }
-        (groups.calls(), groups.line(room, count))
+        (groups.calls(), groups.omitted_steps_line(room, count))
     }
 }
 
-/// Returns the anchors in these lines, with the values in their calls.
+/// Returns the anchors in these lines, including the values in their calls.
 fn narrative_anchors(lines: &[String]) -> NarrativeAnchors<'static> {
-    let anchors = lines.iter().filter_map(|line| narrative::read(line));
+    let anchors = lines.iter().filter_map(|line| narrative::parse_anchor(line));
     anchors.flat_map(|anchor| with_values(&anchor)).map(narrative_key).collect()
 }
 
@@ -271,33 +281,34 @@ fn narrative_key(anchor: Anchor<'_>) -> (AnchorKind, Cow<'_, str>) {
     (anchor.kind, normalise(if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value }))
 }
 
-fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &NarrativeAnchors<'_>) {
+fn write_entries(text: &mut String, entries: &[&LedgerEntry<'_>], in_narrative: &NarrativeAnchors<'_>) {
     for (kind, title) in SECTIONS {
-        let is_new = |entry: &&&Entry<'_>| entry.kind == kind && !entry.is_in_narrative(is_told);
+        let is_new = |entry: &&&LedgerEntry<'_>| entry.kind == kind && !entry.is_in_narrative(in_narrative);
         let mut of_kind = entries.iter().filter(is_new).peekable();
         if of_kind.peek().is_some() {
             let _ = write!(text, "\n{title}");
         }
         for entry in of_kind {
             let _ = match kind {
-                AnchorKind::Command => write!(text, "\n{ITEM}{}{ARROW}{}", entry.key, entry.value),
-                _ => write!(text, "\n{ITEM}{}", entry.value),
+                AnchorKind::Command => write!(text, "\n{ITEM_PREFIX}{}{ARROW}{}", entry.key, entry.value),
+                _ => write!(text, "\n{ITEM_PREFIX}{}", entry.value),
             };
         }
     }
     let calls = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
     let mut in_calls = Vec::new();
-    calls.for_each(|call| add_exact_values(&call.key, Source::Ledger, &mut in_calls));
+    calls.for_each(|call| add_exact_values(&call.key, AnchorSource::Ledger, &mut in_calls));
     let in_calls: NarrativeAnchors<'_> = in_calls.into_iter().map(narrative_key).collect();
-    let is_new = |entry: &&Entry<'_>| !entry.is_in_narrative(is_told) && !entry.is_in_narrative(&in_calls);
+    let is_new =
+        |entry: &&LedgerEntry<'_>| !entry.is_in_narrative(in_narrative) && !entry.is_in_narrative(&in_calls);
     let lines = value_lines(entries.iter().copied().filter(is_new));
     if !lines.is_empty() {
-        let _ = write!(text, "\n{VALUES}\n{lines}");
+        let _ = write!(text, "\n{VALUES_HEADING}\n{lines}");
     }
 }
 
-/// Returns the values, one line per key, in the order of the first occurrence of each key.
-pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> String {
+/// Returns the values in one line per key. The keys have the order of their first entries.
+pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e LedgerEntry<'e>>) -> String {
     let mut order: Vec<&str> = Vec::new();
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for entry in entries.filter(|entry| SECTIONS.iter().all(|(kind, _)| *kind != entry.kind)) {
@@ -305,9 +316,9 @@ pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> S
         if values.is_empty() {
             order.push(&entry.key);
         }
-        values.push(value(entry));
+        values.push(format_value(entry));
     }
-    // Values without a name come last.
+    // Write values without a name last.
     order.sort_by_key(|key| key.is_empty());
     let lines = order.into_iter().filter_map(|key| {
         let name = if key.is_empty() { UNNAMED_KEY } else { key };
@@ -321,7 +332,7 @@ mod tests {
     use super::*;
 
     fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str) -> Anchor<'a> {
-        Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }
+        Anchor { kind, key: key.into(), value: value.into(), place: AnchorSource::Ledger }
     }
 
     #[test]
@@ -340,7 +351,7 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.absorb(&anchors, 0, count);
         let lines = vec!["The assistant thought: well".to_owned()];
-        let draft = Draft {
+        let draft = SummaryDraft {
             messages: 7,
             tokens: 900,
             lines: &lines,
@@ -374,7 +385,7 @@ mod tests {
         let narrated = ["The assistant called run(make src/a.rs ord-17) → exit 2".to_owned()];
         for lines in [&narrated[..], &[]] {
             let relevance = Relevance::default();
-            let draft = Draft {
+            let draft = SummaryDraft {
                 messages: 7,
                 tokens: 900,
                 lines,
@@ -393,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_not_a_summary() {
+    fn other_text_is_not_a_summary() {
         for text in [
             "",
             "[Endmark: 3 earlier messages",

@@ -1,97 +1,97 @@
-//! Edits of a conversation by turn and part, and their combined changes.
+//! Edits of a conversation by turn and part, and the changes that several edits make together.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{Content, Conversation, Part, Place, ResultTurns, Role, ToolResult, Turn};
+use super::{Content, Conversation, Part, PartPosition, ResultTurns, Role, ToolResult, Turn};
 
-/// One edit. Its positions refer to the conversation before all edits.
+/// One edit. Its indexes refer to the conversation before all edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// Drops a turn.
     DropTurn(usize),
-    /// Drops a part. If all parts of a turn are dropped, the turn is dropped.
-    DropPart(Place),
-    /// Replaces a text or the text of a result.
+    /// Drops a part. A turn without any parts left is dropped, too.
+    DropPart(PartPosition),
+    /// Replaces a text, or the text of a tool result.
     SetText {
         /// The part.
-        place: Place,
+        place: PartPosition,
         /// The new text.
         text: String,
     },
-    /// Inserts a message before the turn at this position, or at the end.
+    /// Inserts a message before the turn at this index, or at the end.
     Insert {
-        /// The position. The number of turns means the end.
+        /// The index of the turn. The number of turns means the end.
         before: usize,
         /// The message.
-        message: Message,
+        message: InsertedMessage,
     },
-    /// Replaces turns with a message.
+    /// Replaces turns by a message.
     Replace {
-        /// The turns, at least one.
+        /// The range of turns. It must not be empty.
         turns: Range<usize>,
         /// The message.
-        message: Message,
+        message: InsertedMessage,
     },
 }
 
 /// A message to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
+pub enum InsertedMessage {
     /// A text of the user.
     User(String),
-    /// Tool results, at least one. The format determines the number of messages for them.
+    /// Tool results, at least one. The format decides how many messages they need.
     Results(Vec<NewResult>),
 }
 
-/// A result in a message to insert.
+/// A tool result in an inserted message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewResult {
-    /// An existing result that is moved to the message.
-    Moved(Place),
+    /// An existing result that is moved into the message.
+    Moved(PartPosition),
     /// A placeholder for a missing result.
     Absent {
-        /// The call that it answers.
-        call: Place,
+        /// The call without a result.
+        call: PartPosition,
         /// Text of the placeholder.
         text: String,
     },
 }
 
-/// Error of an edit that does not match the conversation.
+/// Error of an edit that does not fit the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The turn or the part does not exist.
     #[error("there is no part {} in turn {} of {turns}", place.part, place.turn)]
-    NoPlace {
-        /// The place in the edit.
-        place: Place,
-        /// Number of turns.
+    NoSuchPart {
+        /// The position in the edit.
+        place: PartPosition,
+        /// The number of turns in the conversation.
         turns: usize,
     },
-    /// The part at this place has the wrong kind for the edit.
+    /// The edit cannot be applied to a part of this kind.
     #[error("part {} of turn {} is of another kind than this edit needs", place.part, place.turn)]
     WrongKind {
-        /// The place in the edit.
-        place: Place,
+        /// The position in the edit.
+        place: PartPosition,
     },
-    /// The conversation is a single text, not a list of turns.
+    /// The conversation is a single text instead of a list of turns.
     #[error("the conversation is a single text, and no list of turns")]
-    NoList,
+    NotAList,
 }
 
-/// The combined changes of several edits: which parts stay, and which messages are inserted.
+/// The changes that several edits make together: dropped turns and parts, new texts, and inserted messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ConversationChanges {
     dropped_turns: BTreeSet<usize>,
-    dropped_parts: BTreeSet<Place>,
-    texts: BTreeMap<Place, String>,
-    insertions: BTreeMap<usize, Vec<Message>>,
+    dropped_parts: BTreeSet<PartPosition>,
+    texts: BTreeMap<PartPosition, String>,
+    insertions: BTreeMap<usize, Vec<InsertedMessage>>,
 }
 
-impl Changes {
-    /// Checks edits against their conversation and combines them.
+impl ConversationChanges {
+    /// Checks and combines edits of this conversation.
     ///
     /// If several edits set the text of the same part, the last one applies.
     pub fn new(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
@@ -100,7 +100,7 @@ impl Changes {
             changes.add(conversation, edit)?;
         }
         for (position, turn) in conversation.turns.iter().enumerate() {
-            let is_dropped = |part| changes.dropped_parts.contains(&Place { turn: position, part });
+            let is_dropped = |part| changes.dropped_parts.contains(&PartPosition { turn: position, part });
             if !turn.parts.is_empty() && (0..turn.parts.len()).all(is_dropped) {
                 changes.dropped_turns.insert(position);
             }
@@ -126,27 +126,27 @@ impl Changes {
                 }
                 self.texts.insert(*place, text.clone());
             }
-            Edit::Insert { before, message } => self.insert(conversation, *before, message)?,
+            Edit::Insert { before, message } => self.add_insertion(conversation, *before, message)?,
             Edit::Replace { turns, message } => {
                 turn_at(conversation, turns.start)?;
                 turn_at(conversation, turns.end.saturating_sub(1).max(turns.start))?;
                 self.dropped_turns.extend(turns.clone());
-                self.insert(conversation, turns.start, message)?;
+                self.add_insertion(conversation, turns.start, message)?;
             }
         }
         Ok(())
     }
 
-    fn insert(
+    fn add_insertion(
         &mut self,
         conversation: &Conversation<'_>,
         before: usize,
-        message: &Message,
+        message: &InsertedMessage,
     ) -> Result<(), EditError> {
         if before > conversation.turns.len() {
             turn_at(conversation, before)?;
         }
-        if let Message::Results(results) = message {
+        if let InsertedMessage::Results(results) = message {
             for result in results {
                 match result {
                     NewResult::Moved(place) => {
@@ -156,8 +156,8 @@ impl Changes {
                         self.dropped_parts.insert(*place);
                     }
                     NewResult::Absent { call, .. } => {
-                        let standing = part_at(conversation, *call)?.call();
-                        standing
+                        let called = part_at(conversation, *call)?.call();
+                        called
                             .filter(|call| call.can_be_answered)
                             .ok_or(EditError::WrongKind { place: *call })?;
                     }
@@ -173,47 +173,47 @@ impl Changes {
         *self == Self::default()
     }
 
-    /// Whether this turn is dropped as a whole.
+    /// Whether the whole turn is dropped.
     pub fn drops_turn(&self, turn: usize) -> bool {
         self.dropped_turns.contains(&turn)
     }
 
-    /// Whether this part is dropped, alone or with its turn.
-    pub fn drops_part(&self, place: Place) -> bool {
+    /// Whether this part is dropped, either alone or with its turn.
+    pub fn drops_part(&self, place: PartPosition) -> bool {
         self.drops_turn(place.turn) || self.dropped_parts.contains(&place)
     }
 
-    /// Returns the parts that are dropped from turns that stay, in order.
-    pub fn dropped_parts(&self) -> impl Iterator<Item = Place> {
+    /// Returns the parts that are dropped from kept turns, in order.
+    pub fn dropped_parts(&self) -> impl Iterator<Item = PartPosition> {
         self.dropped_parts.iter().copied().filter(|place| !self.drops_turn(place.turn))
     }
 
-    /// Returns the dropped turns, in order.
+    /// Returns the indexes of the dropped turns, in order.
     pub fn dropped_turns(&self) -> impl Iterator<Item = usize> {
         self.dropped_turns.iter().copied()
     }
 
-    /// Returns the new text of a part, if it changes.
-    pub fn text(&self, place: Place) -> Option<&str> {
+    /// Returns the new text of a part. Returns `None` if the text does not change.
+    pub fn text(&self, place: PartPosition) -> Option<&str> {
         self.texts.get(&place).map(String::as_str)
     }
 
-    /// Returns the parts whose texts change, in order.
-    pub fn texts(&self) -> impl Iterator<Item = (Place, &str)> {
+    /// Returns the parts with a new text, in order.
+    pub fn texts(&self) -> impl Iterator<Item = (PartPosition, &str)> {
         self.texts.iter().map(|(place, text)| (*place, text.as_str()))
     }
 
     /// Returns the messages that are inserted before this turn, in order.
-    pub fn inserted_messages(&self, before: usize) -> &[Message] {
+    pub fn inserted_messages(&self, before: usize) -> &[InsertedMessage] {
         self.insertions.get(&before).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the positions of inserted messages, in order.
+    /// Returns the indexes of the turns before which messages are inserted, in order.
     pub fn insertion_positions(&self) -> impl Iterator<Item = usize> {
         self.insertions.keys().copied()
     }
 
-    /// Returns the conversation after the changes. Inserted parts have empty spans.
+    /// Returns the changed conversation. Inserted parts have empty spans.
     pub fn apply<'a>(&self, conversation: &Conversation<'a>) -> Conversation<'a> {
         let mut turns = Vec::with_capacity(conversation.turns.len());
         for position in 0..=conversation.turns.len() {
@@ -224,15 +224,15 @@ impl Changes {
             if self.drops_turn(position) {
                 continue;
             }
-            let places = (0..turn.parts.len()).map(|part| Place { turn: position, part });
+            let places = (0..turn.parts.len()).map(|part| PartPosition { turn: position, part });
             let kept = places.filter(|place| !self.drops_part(*place));
-            let parts = kept.filter_map(|place| self.part(conversation, place)).collect();
+            let parts = kept.filter_map(|place| self.edited_part(conversation, place)).collect();
             turns.push(Turn { role: turn.role, span: turn.span.clone(), parts });
         }
         Conversation { turns, order: conversation.order }
     }
 
-    fn part<'a>(&self, conversation: &Conversation<'a>, place: Place) -> Option<Part<'a>> {
+    fn edited_part<'a>(&self, conversation: &Conversation<'a>, place: PartPosition) -> Option<Part<'a>> {
         let mut part = conversation.turns.get(place.turn)?.parts.get(place.part)?.clone();
         if let Some(new) = self.text(place) {
             match &mut part.content {
@@ -247,18 +247,18 @@ impl Changes {
         Some(part)
     }
 
-    fn message_turns<'a>(&self, conversation: &Conversation<'a>, message: &Message) -> Vec<Turn<'a>> {
+    fn message_turns<'a>(&self, conversation: &Conversation<'a>, message: &InsertedMessage) -> Vec<Turn<'a>> {
         let turn = |role, parts| Turn { role, span: 0..0, parts };
         let results = match message {
-            Message::User(text) => {
+            InsertedMessage::User(text) => {
                 let content = Content::Text(Cow::Owned(text.clone()));
                 return vec![turn(Role::User, vec![Part { span: 0..0, content }])];
             }
-            Message::Results(results) => results,
+            InsertedMessage::Results(results) => results,
         };
         let parts = results.iter().filter_map(|result| match result {
             NewResult::Moved(place) => {
-                let moved = self.part(conversation, *place)?;
+                let moved = self.edited_part(conversation, *place)?;
                 Some(Part { span: 0..0, content: moved.content })
             }
             NewResult::Absent { call, text } => {
@@ -278,10 +278,13 @@ impl Changes {
 
 fn turn_at<'c, 'a>(conversation: &'c Conversation<'a>, turn: usize) -> Result<&'c Turn<'a>, EditError> {
     let turns = conversation.turns.len();
-    conversation.turns.get(turn).ok_or(EditError::NoPlace { place: Place { turn, part: 0 }, turns })
+    conversation.turns.get(turn).ok_or(EditError::NoSuchPart { place: PartPosition { turn, part: 0 }, turns })
 }
 
-fn part_at<'c, 'a>(conversation: &'c Conversation<'a>, place: Place) -> Result<&'c Part<'a>, EditError> {
+fn part_at<'c, 'a>(
+    conversation: &'c Conversation<'a>,
+    place: PartPosition,
+) -> Result<&'c Part<'a>, EditError> {
     let turns = conversation.turns.len();
-    turn_at(conversation, place.turn)?.parts.get(place.part).ok_or(EditError::NoPlace { place, turns })
+    turn_at(conversation, place.turn)?.parts.get(place.part).ok_or(EditError::NoSuchPart { place, turns })
 }

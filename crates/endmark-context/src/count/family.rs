@@ -1,22 +1,23 @@
-//! Families of models with the same tokenizer.
+//! Families of models that have the same tokenizer.
 
-use super::Count;
-use super::claude::{self, Generation};
+use super::TokenCount;
+use super::claude::{self, TokenizerVersion};
 use super::image::Dimensions;
 use super::openai::{CL100K, O200K};
 
-/// Models with the same vocabulary, as far as it is known here.
+/// Models that use the same vocabulary, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// OpenAI's models since gpt-4o: `o200k_base`, published.
+    /// OpenAI's models since gpt-4o. Their vocabulary `o200k_base` is published.
     O200k,
-    /// gpt-4 and gpt-3.5: `cl100k_base`, published.
+    /// gpt-4 and gpt-3.5. Their vocabulary `cl100k_base` is published.
     Cl100k,
-    /// OpenAI's models since gpt-6, whose vocabulary is not published. They are counted with `o200k_base`.
+    /// OpenAI's models since gpt-6. Their vocabulary is not published, so tokens are counted with
+    /// `o200k_base`.
     LaterOpenAi,
     /// Claude 3 to 4.6.
     Claude3,
-    /// Claude 4.7, which has more tokens for the same text.
+    /// Claude 4.7, which has more tokens for the same text than earlier versions.
     Claude47,
     /// Claude 4.8 and later.
     Claude48,
@@ -26,12 +27,12 @@ pub enum Family {
     Other,
 }
 
-/// Percentage of the `o200k_base` count for unknown vocabularies. It is high because an underestimate would trigger the
-/// emergency brake too late.
-pub(super) const OTHER_PERCENT: u64 = 115;
+/// Percentage of the `o200k_base` count that is used for unknown vocabularies. It is above 100, because an
+/// underestimate would trigger the emergency brake too late.
+pub(super) const UNKNOWN_VOCABULARY_PERCENT: u64 = 115;
 
 impl Family {
-    /// Returns the family of a model by its name, with or without a provider prefix.
+    /// Returns the family of a model. Its name may have a provider prefix.
     ///
     /// ```
     /// use endmark_context::count::Family;
@@ -69,48 +70,48 @@ impl Family {
         }
     }
 
-    /// Returns the tokens of a text.
+    /// Returns the number of tokens in a text.
     pub fn tokens(self, text: &str) -> u64 {
         self.count(text, || false).tokens
     }
 
-    /// Returns the tokens of a text, and whether the provider gets the same count.
+    /// Returns the number of tokens in a text, and whether the provider gets exactly the same number.
     ///
-    /// `is_stopped` is called every few kilobytes. When it returns true, the rest of the text is not counted.
-    pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
+    /// `is_stopped` is called every few kilobytes. Once it returns true, the rest of the text is not counted.
+    pub fn count(self, text: &str, is_stopped: fn() -> bool) -> TokenCount {
         let o200k = || O200K.get().count(text, is_stopped);
-        let estimated = |tokens| Count { tokens, exact: false };
-        let claude = |generation| estimated(claude::tokens(text, generation, is_stopped));
+        let estimated = |tokens| TokenCount { tokens, exact: false };
+        let claude = |generation| estimated(claude::count_tokens(text, generation, is_stopped));
         match self {
             Self::O200k => o200k(),
             Self::LaterOpenAi => estimated(o200k().tokens),
             Self::Cl100k => CL100K.get().count(text, is_stopped),
-            Self::Claude3 => claude(Generation::Three),
-            Self::Claude47 => claude(Generation::FourSeven),
-            Self::Claude48 => claude(Generation::FourEight),
+            Self::Claude3 => claude(TokenizerVersion::Three),
+            Self::Claude47 => claude(TokenizerVersion::FourSeven),
+            Self::Claude48 => claude(TokenizerVersion::FourEight),
             Self::Gemini | Self::Other => {
-                estimated(o200k().tokens.saturating_mul(OTHER_PERCENT).div_ceil(100))
+                estimated(o200k().tokens.saturating_mul(UNKNOWN_VOCABULARY_PERCENT).div_ceil(100))
             }
         }
     }
 
-    /// Whether the provider gets the same count, for a text without words of more than 64 KiB.
+    /// Whether counts for this family are exact, if the text has no word of more than 64 KiB.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::O200k | Self::Cl100k)
     }
 
-    /// Whether its vocabulary is in memory. Reading it costs up to a tenth of a second.
+    /// Whether the family's vocabulary is in memory. Loading it takes up to a tenth of a second.
     pub fn is_ready(self) -> bool {
         match self {
-            Self::O200k | Self::LaterOpenAi | Self::Gemini | Self::Other => O200K.is_filled(),
-            Self::Cl100k => CL100K.is_filled(),
-            Self::Claude3 => Generation::Three.is_ready(),
-            Self::Claude47 => Generation::FourSeven.is_ready(),
-            Self::Claude48 => Generation::FourEight.is_ready(),
+            Self::O200k | Self::LaterOpenAi | Self::Gemini | Self::Other => O200K.is_loaded(),
+            Self::Cl100k => CL100K.is_loaded(),
+            Self::Claude3 => TokenizerVersion::Three.is_ready(),
+            Self::Claude47 => TokenizerVersion::FourSeven.is_ready(),
+            Self::Claude48 => TokenizerVersion::FourEight.is_ready(),
         }
     }
 
-    /// Returns the name of the family.
+    /// Returns the name of the family in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k_base",
@@ -124,10 +125,10 @@ impl Family {
         }
     }
 
-    /// Returns the tokens of an image of this size.
+    /// Returns the number of tokens for an image of this size.
     ///
-    /// The formulas reproduce public measurements (data set `JOHNISKING/image-token-cost`): patches of a model-specific
-    /// size, after scaling the image down to the model's limits.
+    /// The image is scaled down to the model's limits, and then divided into patches of a size that depends
+    /// on the model. The formulas reproduce public measurements (data set `JOHNISKING/image-token-cost`).
     pub fn image_tokens(self, image: Dimensions) -> u64 {
         match self {
             Self::Claude3 => {
@@ -148,10 +149,10 @@ impl Family {
     }
 }
 
-/// Drops vocabularies that were not used since the last call.
+/// Removes vocabularies from memory that were not used since the last call.
 ///
-/// A program that counts occasionally should call this every few minutes, because vocabularies need some ten megabytes
-/// of memory.
+/// A program that counts occasionally should call this every few minutes, because vocabularies need some ten
+/// megabytes of memory.
 pub fn drop_unused_vocabularies() {
     for shelf in [&O200K, &CL100K] {
         shelf.drop_unused();
@@ -159,12 +160,12 @@ pub fn drop_unused_vocabularies() {
     claude::drop_unused();
 }
 
-/// Returns the version in a Claude name: `claude-3-5-sonnet`, `claude-opus-4-8`, `claude-fable-5.1`. A name without a
-/// version is treated as the newest.
+/// Returns the version in the name of a Claude model, such as `claude-3-5-sonnet`, `claude-opus-4-8` or
+/// `claude-fable-5.1`. Treats a name without a version as the newest version.
 fn claude_version(name: &str) -> (u32, u32) {
     let numbers: Vec<u32> = name
         .split(|c: char| !c.is_ascii_digit())
-        // A date is not a version.
+        // A longer number is a date, not a version.
         .filter(|digits| !digits.is_empty() && digits.len() <= 2)
         .filter_map(|digits| digits.parse().ok())
         .collect();

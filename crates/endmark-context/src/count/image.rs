@@ -1,21 +1,22 @@
-//! Reads the size of an image from its first bytes, never from the length of its base64 text.
+//! Reads the size of an image from its first bytes. The length of its base64 text does not matter.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-/// Assumed size of an image whose size cannot be read.
+/// Size that is assumed for an image whose size cannot be read.
 pub(super) const ASSUMED_DIMENSIONS: Dimensions = Dimensions { width: 1_024, height: 1_024 };
 
-/// How much base64 text is decoded. In a JPEG, a preview and a colour profile may precede the size.
-const HEAD_BASE64_BYTES: usize = 256 << 10;
+/// Only this many bytes of base64 are decoded. A JPEG may have a preview and a colour profile before its
+/// size.
+const MAX_DECODED_BASE64_BYTES: usize = 256 << 10;
 
-/// Width and height in pixels.
+/// Width and height of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dimensions {
-    /// Horizontal pixels.
+    /// Width in pixels.
     pub width: u64,
-    /// Vertical pixels.
+    /// Height in pixels.
     pub height: u64,
 }
 
@@ -24,12 +25,12 @@ impl Dimensions {
         self.width.max(self.height)
     }
 
-    /// Scales down until no edge is longer than `longest`.
+    /// Scales the size down so that no edge is longer than `longest`.
     pub(super) fn within_edge(self, longest: u64) -> Self {
         self.scale(longest, self.long_edge())
     }
 
-    /// Scales down until the shorter edge is at most `longest`.
+    /// Scales the size down so that the shorter edge is at most `longest`.
     pub(super) fn with_short_edge(self, longest: u64) -> Self {
         self.scale(longest, self.width.min(self.height))
     }
@@ -42,13 +43,13 @@ impl Dimensions {
         Self { width: scale(self.width), height: scale(self.height) }
     }
 
-    /// Returns how many squares with this edge cover the image.
+    /// Returns how many squares with this edge length cover the image.
     pub(super) fn patches(self, edge: u64) -> u64 {
         self.width.div_ceil(edge).saturating_mul(self.height.div_ceil(edge))
     }
 }
 
-/// Returns the size of a PNG, JPEG, GIF or WebP image in base64. Returns `None` for anything else.
+/// Returns the size of a base64-encoded PNG, JPEG, GIF or WebP image. Returns `None` for any other input.
 ///
 /// ```
 /// use endmark_context::count::dimensions;
@@ -57,49 +58,52 @@ impl Dimensions {
 /// assert_eq!((size.width, size.height), (10, 20));
 /// ```
 pub fn dimensions(base64: &str) -> Option<Dimensions> {
-    let end = base64.len().min(HEAD_BASE64_BYTES) / 4 * 4;
+    let end = base64.len().min(MAX_DECODED_BASE64_BYTES) / 4 * 4;
     let head = base64.as_bytes().get(..end)?;
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
     let bytes = GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(head).ok()?;
-    let found = png(&bytes).or_else(|| gif(&bytes)).or_else(|| webp(&bytes)).or_else(|| jpeg(&bytes));
+    let found = png_dimensions(&bytes)
+        .or_else(|| gif_dimensions(&bytes))
+        .or_else(|| webp_dimensions(&bytes))
+        .or_else(|| jpeg_dimensions(&bytes));
     found.filter(|size| size.width > 0 && size.height > 0)
 }
 
-fn number(bytes: &[u8], at: usize, length: usize, big_endian: bool) -> Option<u64> {
+fn read_number(bytes: &[u8], at: usize, length: usize, big_endian: bool) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     let push = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
     Some(if big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) })
 }
 
-fn png(bytes: &[u8]) -> Option<Dimensions> {
+fn png_dimensions(bytes: &[u8]) -> Option<Dimensions> {
     bytes.starts_with(b"\x89PNG\r\n\x1a\n").then_some(())?;
-    Some(Dimensions { width: number(bytes, 16, 4, true)?, height: number(bytes, 20, 4, true)? })
+    Some(Dimensions { width: read_number(bytes, 16, 4, true)?, height: read_number(bytes, 20, 4, true)? })
 }
 
-fn gif(bytes: &[u8]) -> Option<Dimensions> {
+fn gif_dimensions(bytes: &[u8]) -> Option<Dimensions> {
     (bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a")).then_some(())?;
-    Some(Dimensions { width: number(bytes, 6, 2, false)?, height: number(bytes, 8, 2, false)? })
+    Some(Dimensions { width: read_number(bytes, 6, 2, false)?, height: read_number(bytes, 8, 2, false)? })
 }
 
-/// Lossy, lossless and extended files store the size in different ways.
-fn webp(bytes: &[u8]) -> Option<Dimensions> {
+/// Reads the size of a WebP image, which lossy, lossless and extended files store in different ways.
+fn webp_dimensions(bytes: &[u8]) -> Option<Dimensions> {
     (bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP").then_some(())?;
     let (width, height) = match bytes.get(12..16)? {
-        b"VP8 " => (number(bytes, 26, 2, false)? & 0x3fff, number(bytes, 28, 2, false)? & 0x3fff),
+        b"VP8 " => (read_number(bytes, 26, 2, false)? & 0x3fff, read_number(bytes, 28, 2, false)? & 0x3fff),
         b"VP8L" => {
-            let bits = number(bytes, 21, 4, false)?;
+            let bits = read_number(bytes, 21, 4, false)?;
             ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)
         }
-        b"VP8X" => (number(bytes, 24, 3, false)? + 1, number(bytes, 27, 3, false)? + 1),
+        b"VP8X" => (read_number(bytes, 24, 3, false)? + 1, read_number(bytes, 27, 3, false)? + 1),
         _ => return None,
     };
     Some(Dimensions { width, height })
 }
 
-/// Reads one segment after the other, up to the one that begins a frame.
-fn jpeg(bytes: &[u8]) -> Option<Dimensions> {
+/// Reads the segments of a JPEG image up to the one that begins a frame, which contains the size.
+fn jpeg_dimensions(bytes: &[u8]) -> Option<Dimensions> {
     bytes.starts_with(b"\xff\xd8").then_some(())?;
     let mut at = 2;
     loop {
@@ -114,10 +118,10 @@ fn jpeg(bytes: &[u8]) -> Option<Dimensions> {
         let begins_frame = (0xc0..=0xcf).contains(&marker) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
         if begins_frame {
             return Some(Dimensions {
-                height: number(bytes, at + 5, 2, true)?,
-                width: number(bytes, at + 7, 2, true)?,
+                height: read_number(bytes, at + 5, 2, true)?,
+                width: read_number(bytes, at + 7, 2, true)?,
             });
         }
-        at += 2 + usize::try_from(number(bytes, at + 2, 2, true)?).ok()?;
+        at += 2 + usize::try_from(read_number(bytes, at + 2, 2, true)?).ok()?;
     }
 }

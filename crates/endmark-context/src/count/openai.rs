@@ -1,12 +1,12 @@
-//! Counts OpenAI's tokens offline with the vocabularies that OpenAI published for `tiktoken` (MIT).
+//! Counts OpenAI's tokens offline, with the vocabularies that OpenAI published for `tiktoken` (MIT). `data/`
+//! contains them in compressed form.
 //!
-//! They are in `data/` as published, compressed.
+//! The pattern of a vocabulary splits a text into pieces. A piece that is a token counts as one. In any other
+//! piece, the two neighbouring parts whose merged token has the lowest rank are merged, until no two
+//! neighbours form a token.
 //!
-//! The vocabulary's pattern splits a text into pieces. A piece that is a token counts as one. In any other piece, the
-//! two neighbours whose merged token has the lowest rank are merged, until no pair can be merged.
-//!
-//! A ready-to-use table, as in tokenizer packages, would add 15 to 32 MB to the program. This one is read from 0.8 to
-//! 1.7 MB when it is needed.
+//! A prepared table, as in tokenizer packages, would add 15 to 32 MB to the program. Here, the table is built
+//! from 0.8 to 1.7 MB when it is needed.
 
 mod ascii;
 mod ranks;
@@ -18,15 +18,15 @@ use std::sync::OnceLock;
 use foldhash::fast::RandomState;
 use regex::Regex;
 
-use super::Count;
-use super::shelf::Shelf;
-use ranks::Ranks;
+use super::TokenCount;
+use super::shelf::VocabularyCache;
+use ranks::TokenRanks;
 
 const O200K_FILE: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
 const CL100K_FILE: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
 
-/// The published patterns without their look-ahead, which [`Vocabulary::pieces`] replaces. They are only matched at the
-/// beginning of a text.
+/// The published patterns without their look-ahead, which [`Vocabulary::pieces`] replaces. They are matched
+/// only at the beginning of a text.
 const O200K_PATTERN: &str = concat!(
     r"^(?:[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -37,65 +37,73 @@ const CL100K_PATTERN: &str = concat!(
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+)",
 );
 
-/// Longer pieces are counted in parts of this size, so that memory does not grow with the longest word. The sum is an
-/// estimate: each border may add a few tokens.
+/// A longer piece is counted in parts of this size, so that the memory does not grow with the length of the
+/// longest word. The count is then an estimate: each border between parts may add a few tokens.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
 
-/// `o200k_base`.
-pub(super) static O200K: Shelf<Vocabulary> =
-    Shelf::new(|| Vocabulary::read(O200K_FILE, O200K_PATTERN, ascii::o200k_piece));
+/// The vocabulary `o200k_base`.
+pub(super) static O200K: VocabularyCache<Vocabulary> =
+    VocabularyCache::new(|| Vocabulary::read(O200K_FILE, O200K_PATTERN, ascii::o200k_piece));
 
-/// `cl100k_base`.
-pub(super) static CL100K: Shelf<Vocabulary> =
-    Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, ascii::cl100k_piece));
+/// The vocabulary `cl100k_base`.
+pub(super) static CL100K: VocabularyCache<Vocabulary> =
+    VocabularyCache::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, ascii::cl100k_piece));
 
-/// Most pieces whose tokens are remembered while a text is counted. Words that are not tokens are often repeated, and
-/// merging one costs far more than a lookup.
-const MAX_KNOWN: usize = 1 << 12;
+/// Maximum number of pieces with cached counts. Words that are not tokens are often repeated, and merging
+/// their parts costs far more than a lookup.
+const MAX_CACHED_PIECES: usize = 1 << 12;
 
-/// In a piece up to this size all pairs are scanned before each merge, which is faster than a heap.
+/// In pieces of at most this size, all pairs are scanned before each merge, which is faster than a heap.
 const MAX_SCANNED_BYTES: usize = 64;
 
-/// The tokens of short pieces that were merged before.
-type Known<'a> = HashMap<&'a [u8], u64, RandomState>;
+/// Cached token counts of short pieces.
+type PieceCounts<'a> = HashMap<&'a [u8], u64, RandomState>;
 
-/// A published vocabulary that is ready to count.
+/// A published vocabulary with its pattern.
 pub(super) struct Vocabulary {
-    /// Tokens in merge order.
-    ranks: Ranks,
-    /// Finds the end of most pieces without the pattern.
-    shortcut: fn(&[u8]) -> Option<usize>,
+    /// The tokens with their ranks.
+    ranks: TokenRanks,
+    /// Returns the end of the first piece without the pattern, or `None` if this needs the pattern.
+    find_ascii_piece_end: fn(&[u8]) -> Option<usize>,
     pattern: &'static str,
-    /// The pattern, compiled for the first text that needs it. `None` only if that fails: then a text is one piece.
+    /// The compiled pattern. It is compiled for the first text that needs it. If that fails (`None`), each
+    /// text is one piece.
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Vocabulary {
     fn read(file: &[u8], pattern: &'static str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
-        Self { ranks: Ranks::read(file), shortcut, pattern, compiled: OnceLock::new() }
+        Self {
+            ranks: TokenRanks::read(file),
+            find_ascii_piece_end: shortcut,
+            pattern,
+            compiled: OnceLock::new(),
+        }
     }
 
-    /// Returns the tokens of a text, exact if no piece is too long. Stops counting once `is_stopped` returns true.
-    pub(super) fn count(&self, text: &str, is_stopped: fn() -> bool) -> Count {
-        let mut count = Count { tokens: 0, exact: true };
-        let mut known = Known::default();
+    /// Returns the number of tokens in a text. It is exact if no piece is too long. Stops once `is_stopped`
+    /// returns true.
+    pub(super) fn count(&self, text: &str, is_stopped: fn() -> bool) -> TokenCount {
+        let mut count = TokenCount { tokens: 0, exact: true };
+        let mut known = PieceCounts::default();
         for piece in self.pieces(text) {
             if piece.len() <= MAX_PIECE_BYTES {
                 if is_stopped() {
-                    return Count { exact: false, ..count };
+                    return TokenCount { exact: false, ..count };
                 }
-                count.tokens += self.merged(piece.as_bytes(), &mut known);
+                count.tokens += self.count_piece(piece.as_bytes(), &mut known);
                 continue;
             }
             count.exact = false;
-            // A very long piece is usually one repeated character, so equal parts are counted only once.
+            // A very long piece is usually one repeated character, so a part that equals the one before is
+            // not counted again.
             let mut last: (&[u8], u64) = (&[], 0);
             for part in piece.as_bytes().chunks(MAX_PIECE_BYTES) {
                 if is_stopped() {
                     return count;
                 }
                 if part != last.0 {
-                    last = (part, self.merged(part, &mut known));
+                    last = (part, self.count_piece(part, &mut known));
                 }
                 count.tokens += last.1;
             }
@@ -105,15 +113,16 @@ impl Vocabulary {
 
     /// Returns the pieces of a text.
     ///
-    /// Of several spaces before a word, the last one belongs to the word, which the published patterns express by a
-    /// look-ahead. Only a piece of spaces can end in a space; other pieces end in a letter, a mark or a line end.
+    /// Of several spaces before a word, the last one belongs to the word. The published patterns express this
+    /// with a look-ahead. Only a piece of spaces can end in a space; other pieces end in a letter, a sign or
+    /// a line end.
     fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
         let mut rest = text;
         std::iter::from_fn(move || {
             if rest.is_empty() {
                 return None;
             }
-            if let Some(end) = (self.shortcut)(rest.as_bytes()) {
+            if let Some(end) = (self.find_ascii_piece_end)(rest.as_bytes()) {
                 let (piece, behind) = rest.split_at(end);
                 rest = behind;
                 return Some(piece);
@@ -135,25 +144,26 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the tokens of a piece.
-    fn merged<'a>(&self, piece: &'a [u8], known: &mut Known<'a>) -> u64 {
+    /// Returns the number of tokens in a piece.
+    fn count_piece<'a>(&self, piece: &'a [u8], known: &mut PieceCounts<'a>) -> u64 {
         if piece.len() < 2 || self.ranks.get(piece).is_some() {
             return u64::from(!piece.is_empty());
         }
         if piece.len() > MAX_SCANNED_BYTES {
-            return Parts::new(piece).merged_count(&self.ranks);
+            return MergeParts::new(piece).merged_count(&self.ranks);
         }
-        if known.len() >= MAX_KNOWN {
+        if known.len() >= MAX_CACHED_PIECES {
             known.clear();
         }
         *known.entry(piece).or_insert_with(|| scanned_count(piece, &self.ranks))
     }
 }
 
-/// Returns the tokens of a short piece like [`Parts::merged_count`], but scans all pairs before each merge.
-fn scanned_count(piece: &[u8], ranks: &Ranks) -> u64 {
+/// Returns the number of tokens in a short piece, like [`MergeParts::merged_count`]. It scans all pairs before
+/// each merge.
+fn scanned_count(piece: &[u8], ranks: &TokenRanks) -> u64 {
     const NO_PAIR: u32 = u32::MAX;
-    // Begin of each part, and the rank of the pair that it forms with the next one.
+    // The start of each part, and the rank of the token that the part forms with the next one.
     let mut parts = [(0, NO_PAIR); MAX_SCANNED_BYTES + 1];
     let mut count = piece.len();
     let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).unwrap_or(NO_PAIR);
@@ -178,24 +188,24 @@ fn scanned_count(piece: &[u8], ranks: &Ranks) -> u64 {
     count as u64
 }
 
-/// The parts of a piece that are tokens so far, as a linked list. At the begin of each part, `ends` has its end, and
-/// `before` has the begin of the previous part.
-struct Parts<'a> {
+/// The parts of a piece as a linked list. For each position where a part begins, `ends` contains its end, and
+/// `before` contains the start of the previous part.
+struct MergeParts<'a> {
     piece: &'a [u8],
     ends: Vec<usize>,
     before: Vec<usize>,
 }
 
-impl<'a> Parts<'a> {
-    /// Each byte is one part.
+impl<'a> MergeParts<'a> {
+    /// Returns the parts before any merge: each byte is one part.
     fn new(piece: &'a [u8]) -> Self {
         let before = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
         Self { piece, ends: (1..=piece.len()).collect(), before }
     }
 
-    /// Merges until no two neighbours form a token, and returns the number of parts. Skips queued pairs that have changed
-    /// since, so that a piece of n bytes needs n log n steps.
-    fn merged_count(mut self, ranks: &Ranks) -> u64 {
+    /// Merges parts until no two neighbours form a token, and returns the number of parts. Queued pairs that
+    /// have changed in the meantime are skipped, so a piece of n bytes needs n log n steps.
+    fn merged_count(mut self, ranks: &TokenRanks) -> u64 {
         let mut pairs: BinaryHeap<Reverse<(u32, usize, usize)>> =
             (0..self.piece.len()).filter_map(|at| self.pair(at, ranks)).collect();
         let mut count = self.piece.len() as u64;
@@ -206,7 +216,7 @@ impl<'a> Parts<'a> {
                 continue;
             }
             self.ends[at] = end;
-            // The part that began here was merged.
+            // This part is now merged into the part before it.
             self.ends[middle] = 0;
             if let Some(before) = self.before.get_mut(end) {
                 *before = at;
@@ -220,8 +230,8 @@ impl<'a> Parts<'a> {
         count
     }
 
-    /// Returns the token that this part forms with the next one: its rank, its begin and its end.
-    fn pair(&self, at: usize, ranks: &Ranks) -> Option<Reverse<(u32, usize, usize)>> {
+    /// Returns the token that this part forms with the next one: its rank, its start and its end.
+    fn pair(&self, at: usize, ranks: &TokenRanks) -> Option<Reverse<(u32, usize, usize)>> {
         let end = *self.ends.get(*self.ends.get(at)?)?;
         let rank = ranks.get(self.piece.get(at..end)?)?;
         Some(Reverse((rank, at, end)))
@@ -237,11 +247,11 @@ mod tests {
 
     use super::*;
 
-    fn exact(tokens: usize) -> Count {
-        Count { tokens: tokens as u64, exact: true }
+    fn exact(tokens: usize) -> TokenCount {
+        TokenCount { tokens: tokens as u64, exact: true }
     }
 
-    fn same_as_reference(text: &str) {
+    fn assert_same_as_reference(text: &str) {
         assert_eq!(
             O200K.get().count(text, || false),
             exact(bpe_openai::o200k_base().count(text)),
@@ -255,29 +265,29 @@ mod tests {
     }
 
     #[test]
-    fn the_vocabulary_has_all_tokens() {
+    fn the_vocabularies_contain_all_tokens() {
         assert_eq!(O200K.get().ranks.len(), 199_998);
         assert_eq!(CL100K.get().ranks.len(), 100_256);
     }
 
-    /// A single test, because the reference needs seconds to start.
+    /// All checks are in one test, because the reference needs seconds to start.
     #[test]
     fn counts_match_the_reference_implementation() {
         for length in [2, 3, 7, 64, 65, 129, 1_000, 20_000] {
             for letter in ["a", " ", "=", "\n", "ä", "\u{301}", "日"] {
-                same_as_reference(&letter.repeat(length));
+                assert_same_as_reference(&letter.repeat(length));
             }
         }
-        // Each character of the first plane: after and before a word, and before a space and a mark.
+        // Each character of the first Unicode plane, after and before a word, and before a space and a sign.
         for first in (0..0x1_0000).step_by(256) {
             let mut text = String::new();
             for sign in (first..first + 256).filter_map(char::from_u32) {
                 let _ = writeln!(text, "a{sign}b {sign}{sign}/ {sign}\u{301}1{sign} ");
             }
-            same_as_reference(&text);
+            assert_same_as_reference(&text);
         }
         for text in [include_str!("openai.rs"), include_str!("../../data/models.json")] {
-            same_as_reference(text);
+            assert_same_as_reference(text);
         }
         let of_what_the_patterns_distinguish = prop::sample::select(vec![
             "a", "B", "ǅ", "ʰ", "日", "\u{301}", "1", "٣", "½", " ", "  ", "\t", "\u{a0}", "\u{3000}",
@@ -292,7 +302,7 @@ mod tests {
             TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
         runner
             .run(&texts, |text| {
-                same_as_reference(&text);
+                assert_same_as_reference(&text);
                 Ok(())
             })
             .unwrap();

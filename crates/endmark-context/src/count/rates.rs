@@ -1,29 +1,29 @@
-//! Tokens for each feature of a text.
+//! Average number of tokens for each feature of a text.
 //!
-//! The rates were measured with the vocabularies in `data/` for translations of `github/opensource.guide` and of
-//! Django's messages, source code, JSON, tables, logs and encoded bytes. They minimise the relative error, and none is
-//! negative. `bench/tokens` generates the table, and reports the error for each kind of text.
+//! The rates were measured with the vocabularies in `data/` on translations of `github/opensource.guide` and
+//! of Django's messages, source code, JSON, tables, logs and encoded bytes. They minimise the relative error,
+//! and no rate is negative. `bench/tokens` generates this table, and reports the error for each kind of text.
 
 use super::Family;
-use super::family::OTHER_PERCENT;
+use super::family::UNKNOWN_VOCABULARY_PERCENT;
 use super::tally::FEATURES;
 
-/// `o200k_base`, `cl100k_base`, Claude 3, and Claude 4.7.
+/// The number of measured vocabularies: `o200k_base`, `cl100k_base`, Claude 3 and Claude 4.7.
 const VOCABULARIES: usize = 4;
 
-/// Returns the rates of a family in thousandths of a token, and the percentage to apply to the sum.
+/// Returns the rates of a family in thousandths of a token, and a percentage that is applied to their sum.
 pub(super) fn family_rates(family: Family) -> (impl Iterator<Item = u64>, u64) {
     let (vocabulary, percent) = match family {
         Family::O200k | Family::LaterOpenAi => (0, 100),
         Family::Cl100k => (1, 100),
         Family::Claude3 => (2, 100),
         Family::Claude47 | Family::Claude48 => (3, 100),
-        Family::Gemini | Family::Other => (0, OTHER_PERCENT),
+        Family::Gemini | Family::Other => (0, UNKNOWN_VOCABULARY_PERCENT),
     };
     (RATES.iter().map(move |rates| u64::from(rates[vocabulary])), percent)
 }
 
-/// Thousandths of a token for each feature, in the order of the features.
+/// Thousandths of a token for each feature. The rows have the order of the features.
 #[rustfmt::skip]
 const RATES: [[u32; VOCABULARIES]; FEATURES] = [
     [922, 973, 969, 1006], // SpacedWord

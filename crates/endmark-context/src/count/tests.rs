@@ -1,4 +1,4 @@
-//! Tests of token counts for texts, images and requests.
+//! Token counts of texts, images and requests.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,8 +7,8 @@ use serde_json::json;
 use super::{Dimensions, Family, dimensions, request, request_unless, text};
 
 #[test]
-fn only_published_vocabularies_are_called_exact() {
-    // Counts by tiktoken and by ctok.
+fn only_counts_with_published_vocabularies_are_exact() {
+    // The expected counts are those of tiktoken and ctok.
     let sentence = "The quick brown fox jumps over the lazy dog.";
     for (model, tokens, exact) in [
         ("gpt-4o", 10, true),
@@ -91,7 +91,8 @@ fn a_conversation_has_similar_counts_in_every_format() {
         bodies.iter().map(|body| request(&body.to_string(), "gpt-5").unwrap().tokens).collect();
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     assert!(*least >= 30 && most - least <= 16, "{counts:?}");
-    // The model reads tool definitions, too. A body that is not a conversation is an error, not an empty conversation.
+    // Tool definitions are counted, because the model reads them. A body that is not a conversation is an
+    // error.
     let mut with_tools = bodies[0].clone();
     with_tools["tools"] =
         json!([{"type": "function", "function": {"name": "read_log", "description": "Reads the log."}}]);
@@ -101,8 +102,8 @@ fn a_conversation_has_similar_counts_in_every_format() {
     assert!(request("[", "gpt-5").is_err());
 }
 
-/// A word of forty megabytes once needed 1.6 gigabytes. Now the memory for a word is bounded, and the count of a long
-/// word is an estimate.
+/// A word of forty megabytes once needed 1.6 gigabytes of memory. Now the memory for a word is bounded, and
+/// the count of a long word is an estimate.
 #[test]
 fn a_very_long_word_is_estimated_in_parts() {
     for model in ["gpt-5", "gpt-4"] {
@@ -120,13 +121,14 @@ fn a_very_long_word_is_estimated_in_parts() {
     assert!(!text(&words, "gpt-5").exact && text("the end", "gpt-5").exact);
 }
 
-/// Looking up each token of a number once read all of its digits, which took hours for this text.
+/// The lookup of each token in a long number once read all digits of the number. This text would have taken
+/// hours.
 #[test]
-fn the_digits_of_a_number_are_read_once() {
+fn counting_a_long_number_takes_linear_time() {
     assert_eq!(text(&"1".repeat(999_999), "gpt-5").tokens, 333_333);
 }
 
-/// A tree of these values has thirty times their bytes.
+/// A tree of these values needs thirty times the memory of their text.
 #[test]
 fn a_request_is_counted_incrementally_and_can_be_stopped() {
     let body = format!(

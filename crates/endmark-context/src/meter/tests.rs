@@ -1,4 +1,4 @@
-//! Tests of the meter with made-up calls.
+//! The meter, with invented calls.
 
 use super::{AfterCall, BeforeCall, Meter, NotAdmitted};
 use crate::budget::{Level, Unit};
@@ -8,7 +8,7 @@ fn moment() -> Moment {
     Moment::parse("2026-11-24 12:00").unwrap()
 }
 
-/// A price of a thousandth of a dollar for each token.
+/// Returns models with a price of a thousandth of a dollar per token.
 fn models() -> Models {
     let mut models = Models::builtin().clone();
     let rate = Some(1_000_000_000_000);
@@ -26,13 +26,14 @@ fn usage_report(prompt: u64, completion: u64) -> AfterCall {
 }
 
 #[test]
-fn concurrent_calls_cannot_overdraw_and_the_last_one_closes() {
+fn concurrent_calls_stay_within_the_budget_and_the_last_one_closes_it() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(10_000);
     let first = meter.admit_call(&call("m", 1_000, 4_000), moment()).unwrap();
     let second = meter.admit_call(&call("m", 1_000, 2_000), moment()).unwrap();
     assert_eq!((first.warning, second.warning), (None, None));
-    // Nothing is spent yet, and the held calls may cost less. This does not close the session.
+    // Nothing is spent yet, and the calls in progress may cost less than they hold, so the session is not
+    // closed.
     let refused = meter.admit_call(&call("m", 1_000, 4_000), moment());
     assert!(
         matches!(&refused, Err(NotAdmitted::Held { unit: Unit::Tokens, account }) if account.held == 8_000)
@@ -83,7 +84,7 @@ fn dollars_are_held_and_an_unpriced_model_is_not_admitted() {
     assert_eq!(admitted.warning, None, "what is held is not spent");
     let cost = meter.settle_call(admitted, &usage_report(500, 100), moment());
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
-    // A hold is not a limit: the actual usage is charged.
+    // A hold is not a limit: the call is charged its actual usage.
     let admitted = meter.admit_call(&call("dear", 100, 100), moment()).unwrap();
     let cost = meter.settle_call(admitted, &AfterCall::Unreported { output_tokens: 120 }, moment());
     assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(220_000_000), 820_000_000));

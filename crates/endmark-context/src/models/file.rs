@@ -1,26 +1,26 @@
-//! The table file: JSON, with one model on each line.
+//! Parses the table file: JSON with one model on each line.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
-use super::{Model, ModelsError, Source, Table};
+use super::{Model, ModelTable, ModelsError, SourcePackage};
 use crate::moment::Day;
-use crate::price::{PriceEntry, Prices, Rate, Rates, Span};
+use crate::price::{DailySpan, PriceEntry, Prices, Rate, Rates};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TableFile {
     as_of: String,
     #[serde(rename = "unit")]
     _unit: String,
-    sources: Vec<Source>,
-    models: Vec<Row>,
+    sources: Vec<SourcePackage>,
+    models: Vec<ModelRow>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct ModelRow {
     id: String,
     provider: String,
     #[serde(default)]
@@ -33,17 +33,17 @@ struct Row {
     prefill: Option<bool>,
     cache_minimum_tokens: Option<u64>,
     retires: Option<String>,
-    prices: Vec<Entry>,
+    prices: Vec<PriceRow>,
     #[serde(default)]
-    variants: BTreeMap<String, Vec<Entry>>,
+    variants: BTreeMap<String, Vec<PriceRow>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PriceRow {
     from: Option<String>,
     hours: Option<[String; 2]>,
-    above: Option<Above>,
+    above: Option<LongPromptRates>,
     input: Option<Rate>,
     output: Option<Rate>,
     cached: Option<Rate>,
@@ -58,7 +58,7 @@ struct Entry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Above {
+struct LongPromptRates {
     prompt_tokens: u64,
     input: Option<Rate>,
     output: Option<Rate>,
@@ -67,16 +67,16 @@ struct Above {
     cache_write_1h: Option<Rate>,
 }
 
-pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
-    let file: File = serde_json::from_str(json)?;
-    let mut models = Table {
+pub(super) fn read(json: &str) -> Result<ModelTable, ModelsError> {
+    let file: TableFile = serde_json::from_str(json)?;
+    let mut models = ModelTable {
         as_of: Day::parse(&file.as_of).map(|_| file.as_of.clone()).ok_or(ModelsError::Day(file.as_of))?,
         sources: file.sources,
         entries: Vec::with_capacity(file.models.len()),
         by_name: HashMap::new(),
-        beginnings: Vec::new(),
+        prefixes: Vec::new(),
     };
-    // A model's own name has priority over an alias of another model.
+    // A model's own name has priority over another model's alias.
     for (index, row) in file.models.iter().enumerate() {
         models.by_name.entry(row.id.clone()).or_insert(index);
     }
@@ -84,20 +84,20 @@ pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
         for name in &row.names {
             models.by_name.entry(name.clone()).or_insert(index);
         }
-        models.beginnings.extend(row.begins.iter().map(|beginning| (beginning.clone(), index)));
-        models.entries.push(model(row)?);
+        models.prefixes.extend(row.begins.iter().map(|beginning| (beginning.clone(), index)));
+        models.entries.push(parse_model(row)?);
     }
-    // The sort is stable, so of two models with the same prefix the first one applies.
-    models.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+    // The sort is stable, so the first of two models with the same prefix counts.
+    models.prefixes.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
     Ok(models)
 }
 
-fn model(row: Row) -> Result<Model, ModelsError> {
-    // Google's price list has a price for audio only if it is more expensive than text. OpenAI's audio is always more
-    // expensive, and the table lacks some of its rates.
+fn parse_model(row: ModelRow) -> Result<Model, ModelsError> {
+    // Google lists a separate price for audio only if audio is more expensive than text. At OpenAI, audio is
+    // always more expensive than text, but the table lacks some of its rates.
     let is_audio_as_text = row.provider == "google";
-    let entries = |listed: Vec<Entry>| {
-        listed.into_iter().map(|one| entry(one, is_audio_as_text)).collect::<Result<Vec<_>, _>>()
+    let entries = |listed: Vec<PriceRow>| {
+        listed.into_iter().map(|one| parse_price(one, is_audio_as_text)).collect::<Result<Vec<_>, _>>()
     };
     let variants = row.variants.into_iter().map(|(name, listed)| Ok((name, entries(listed)?)));
     Ok(Model {
@@ -116,10 +116,10 @@ fn model(row: Row) -> Result<Model, ModelsError> {
     })
 }
 
-fn entry(entry: Entry, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError> {
+fn parse_price(entry: PriceRow, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError> {
     let day = |text: String| Day::parse(&text).ok_or(ModelsError::Day(text));
-    let hours = |[from, until]: [String; 2]| -> Result<Span, ModelsError> {
-        Ok(Span { from_minute: minute(&from)?, until_minute: minute(&until)? })
+    let hours = |[from, until]: [String; 2]| -> Result<DailySpan, ModelsError> {
+        Ok(DailySpan { from_minute: parse_minute(&from)?, until_minute: parse_minute(&until)? })
     };
     let rates = Rates {
         input: entry.input,
@@ -138,7 +138,7 @@ fn entry(entry: Entry, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError
         from: entry.from.map(day).transpose()?,
         hours: entry.hours.map(hours).transpose()?,
         rates,
-        above: entry.above.map(|above| {
+        long_prompt_rates: entry.above.map(|above| {
             let dear = Rates {
                 input: above.input,
                 output: above.output,
@@ -153,7 +153,7 @@ fn entry(entry: Entry, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError
 }
 
 /// Parses `HH:MM` into minutes since midnight.
-fn minute(text: &str) -> Result<u16, ModelsError> {
+fn parse_minute(text: &str) -> Result<u16, ModelsError> {
     let wrong = || ModelsError::Hour(text.to_owned());
     let (hour, minute) = text.split_once(':').ok_or_else(wrong)?;
     let number = |text: &str, below: u16| text.parse().ok().filter(|number: &u16| *number < below);

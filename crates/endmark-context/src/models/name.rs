@@ -1,7 +1,8 @@
-//! The names of a model: with a provider prefix, or with a date suffix.
+//! Matches names of models, which may have a provider prefix and a date suffix.
 
-/// Returns the names that the table may use for a model, the most specific first. `name` is in lower case.
-pub(super) fn candidates(name: &str) -> Vec<String> {
+/// Returns the names under which the table may contain a model, the most specific one first. `name` must be
+/// in lower case.
+pub(super) fn candidate_names(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
     let mut add = |name: &str| {
         if !name.is_empty() && !names.iter().any(|known| known == name) {
@@ -19,7 +20,8 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     names
 }
 
-/// Removes a date suffix: `-20250929`, `-2025-11-13`, `@20250929`, possibly with a Bedrock version after it.
+/// Removes a date suffix such as `-20250929`, `-2025-11-13` or `@20250929`. Bedrock's version after it is
+/// removed, too.
 fn without_date(name: &str) -> &str {
     let unversioned = match name.rsplit_once("-v") {
         Some((before, version)) if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) => {
@@ -27,8 +29,8 @@ fn without_date(name: &str) -> &str {
         }
         _ => name,
     };
-    let parted = unversioned.char_indices().filter(|(_, c)| matches!(c, '-' | '@')).map(|(at, _)| at);
-    for at in parted {
+    let separators = unversioned.char_indices().filter(|(_, c)| matches!(c, '-' | '@')).map(|(at, _)| at);
+    for at in separators {
         let (before, date) = unversioned.split_at(at);
         let digits = date.bytes().filter(u8::is_ascii_digit).count();
         let is_of_digits = date.bytes().skip(1).all(|b| b.is_ascii_digit() || b == b'-');
@@ -39,12 +41,12 @@ fn without_date(name: &str) -> &str {
     name
 }
 
-/// Whether a name is a pattern.
+/// Whether a name contains `*`, so that it is a pattern.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
 
-/// Whether `name` matches `pattern`, where `*` matches any text, also an empty one.
+/// Whether `name` matches `pattern`. A `*` matches any text, including an empty one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -73,7 +75,7 @@ mod tests {
             ("-20250929", "-20250929"),
             ("a-b-c", "a-b-c"),
         ] {
-            assert_eq!(candidates(name).last().map(String::as_str), Some(last), "{name}");
+            assert_eq!(candidate_names(name).last().map(String::as_str), Some(last), "{name}");
         }
     }
 

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_builtin_table_is_complete_and_names_its_sources() {
-    let models = Models::parse(BUILTIN).unwrap();
+    let models = Models::parse(BUILTIN_TABLE_JSON).unwrap();
     assert!(models.iter().count() > 250);
     let sources: Vec<&str> = models.sources().iter().map(|source| source.name.as_str()).collect();
     assert_eq!(sources, ["genai-prices", "litellm"]);

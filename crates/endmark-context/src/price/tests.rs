@@ -1,9 +1,11 @@
 use super::*;
 use crate::Models;
 
-/// Worked examples that can be checked against the provider's page: the cost of a call, in dollars.
+/// The cost of calls in dollars. The expected values were worked out by hand, and can be checked against the
+/// providers' pages.
 ///
-/// The dates select prices that change: DeepSeek's by the hour, Gemini's from a certain day.
+/// Some dates select prices that change: DeepSeek's prices depend on the hour, and Gemini's change on a
+/// certain day.
 #[test]
 fn prices_match_the_worked_examples() {
     let none = Tokens::default();
@@ -21,11 +23,11 @@ fn prices_match_the_worked_examples() {
         // Audio: 1,000 × $1.00 + 99,000 × $0.30 + 10,000 × $2.50
         ("gemini-2.5-flash", None, day, Tokens { prompt_audio: 1_000, ..hundred }, "0.055700000"),
         ("gemini-2.5-pro", None, day, hundred, "0.225000000"),
-        // Above 200,000 tokens, the higher rate applies to all: 0.3 M × $2.50 + 0.01 M × $15
+        // Above 200,000 prompt tokens, the higher rate applies to all tokens: 0.3 M × $2.50 + 0.01 M × $15
         ("gemini-2.5-pro", None, day, long, "0.900000000"),
         // Exactly 200,000 is not above 200,000.
         ("gemini-2.5-pro", None, day, Tokens { prompt: 200_000, ..none }, "0.250000000"),
-        // Twice as much from 2026-12-01 on.
+        // Twice the price from 2026-12-01 on.
         ("gemini-4-argon", None, "2026-11-30 23:59", hundred, "0.300000000"),
         ("gemini-4-argon", None, "2026-12-01 00:00", hundred, "0.600000000"),
         ("gpt-4o", None, day, cached, "0.250000000"),
@@ -41,10 +43,10 @@ fn prices_match_the_worked_examples() {
         ("claude-sonnet-5", None, day, Tokens { cache_write_1h: 10_000, ..hundred }, "0.320000000"),
         ("claude-opus-5-5", None, day, cached, "0.296000000"),
         ("claude-haiku-5-5", None, day, hundred, "0.015000000"),
-        // Five times as much above 100,000: 0.3 M × $0.50 + 0.01 M × $2.50
+        // Five times the price above 100,000: 0.3 M × $0.50 + 0.01 M × $2.50
         ("claude-haiku-5-5", None, day, long, "0.175000000"),
         ("deepseek-flash", None, day, cached, "0.009240000"),
-        // Twice as much at peak hours.
+        // Twice the price at peak hours.
         ("deepseek-flash", None, "2026-11-24 01:00", cached, "0.018480000"),
         ("deepseek-flash", None, "2026-11-24 04:00", cached, "0.009240000"),
         ("deepseek-chat", None, day, none, "0.000000000"),
@@ -60,17 +62,17 @@ fn prices_match_the_worked_examples() {
 }
 
 #[test]
-fn inference_in_the_united_states_costs_a_tenth_more() {
+fn us_only_inference_costs_ten_percent_more() {
     let model = crate::Models::builtin().find("claude-opus-4-6").unwrap();
     let at = crate::Moment::parse("2026-11-24 12:00").unwrap();
     let tokens = Tokens { prompt: 1_000, completion: 100, web_searches: 1, ..Tokens::default() };
     let cost = |tier| model.prices.cost(&tokens, at, tier).map(|cost| (cost.nano_usd, cost.is_unknown_tier));
-    // 1,000 at $5 and 100 at $25 per million, and a search for a cent, which costs the same everywhere.
+    // 1,000 at $5 and 100 at $25 per million. A search costs one cent, whatever the tier is.
     assert_eq!(cost(None), Some((17_500_000, false)));
     assert_eq!(cost(Some("us")), Some((18_250_000, false)));
     assert_eq!(cost(Some("batch+us")).map(|(cost, _)| cost), Some(10_000_000 + 3_750_000 * 11 / 10));
     assert_eq!(cost(Some("eu")), Some((17_500_000, true)));
-    // Some of these tokens are billed at the rates of another model.
+    // The advisor's tokens are billed at the rates of another model.
     assert_eq!(cost(Some("us+advisor")), None);
 }
 
@@ -87,7 +89,7 @@ fn a_tier_without_a_price_costs_the_standard_price() {
 }
 
 #[test]
-fn audio_without_a_rate_has_a_price_only_if_it_equals_text() {
+fn audio_without_a_rate_is_priced_only_if_it_costs_as_much_as_text() {
     let at = Moment::parse("2026-11-24 12:00").unwrap();
     let text = Tokens { prompt: 1_000, completion: 100, ..Tokens::default() };
     let cost = |model: &str, tokens| Models::builtin().find(model).unwrap().prices.cost(&tokens, at, None);
@@ -113,7 +115,7 @@ fn tokens_of_an_unpriced_kind_have_no_cost() {
 
 #[test]
 fn a_sum_is_rounded_once() {
-    // A third of a nano-dollar each: three of them cost one.
+    // Each token costs about a third of a nano-dollar, so three of them cost one.
     let prices = Prices::flat(Rates { input: Some(333_333), output: Some(333_334), ..Rates::default() });
     let at = Moment::from_unix_seconds(0);
     let cost = |prompt, completion| {

@@ -1,14 +1,14 @@
-//! Reads a part of an output that is in memory (CX-5).
+//! Reads parts of an output that is in memory (CX-5).
 
 use std::convert::Infallible;
 use std::ops::Range;
 
-use super::{Content, Excerpt, ExcerptError, Pages, Part, PartError, Picking, Place};
+use super::{Excerpt, ExcerptError, LineSelector, Pages, Part, PartContent, PartError, PartLocation};
 use crate::cap::Limits;
 
 /// Reads a part of an output within the limits.
 ///
-/// Pages and bytes are unchanged. Lines and values are capped like an output.
+/// Pages and byte ranges are returned unchanged. Lines and values are capped like an output.
 ///
 /// ```
 /// use endmark_context::{cap::Limits, read::{Part, read_part}};
@@ -27,29 +27,30 @@ pub fn read_part(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt,
     match part {
         Part::Page(page) => {
             let pages = Pages { bytes, most_bytes: limits.most };
-            let Ok(span) = pages.span(*page, |range| Ok::<_, Infallible>(slice(output, &range).to_vec()));
+            let Ok(span) =
+                pages.span(*page, |range| Ok::<_, Infallible>(byte_range(output, &range).to_vec()));
             let (page, pages) = (*page, pages.count());
             let span = span.ok_or(PartError::NoPage { page, pages })?;
-            let content = Content::Bytes(slice(output, &span).to_vec());
-            Ok(Excerpt { content, place: Place::Page { page, pages, bytes: span } })
+            let content = PartContent::Bytes(byte_range(output, &span).to_vec());
+            Ok(Excerpt { content, location: PartLocation::Page { page, pages, bytes: span } })
         }
         Part::Bytes(span) => {
             let range = span.resolve_bytes(bytes, limits.most)?;
             Ok(Excerpt {
-                content: Content::Bytes(slice(output, &range).to_vec()),
-                place: Place::Bytes(range),
+                content: PartContent::Bytes(byte_range(output, &range).to_vec()),
+                location: PartLocation::Bytes(range),
             })
         }
         Part::Lines(span) => {
             let lines = output.split_inclusive(|byte| *byte == b'\n').count() as u64;
-            pick(output, Picking::line_range(span.resolve_lines(lines)?, limits)?)
+            select_lines(output, LineSelector::line_range(span.resolve_lines(lines)?, limits)?)
         }
-        Part::Grep(pattern) => pick(output, Picking::matching(pattern, limits)?),
+        Part::Grep(pattern) => select_lines(output, LineSelector::matching(pattern, limits)?),
         Part::Pointer(pointer) => Excerpt::from_pointer(output, pointer, limits),
     }
 }
 
-fn pick(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
+fn select_lines(output: &[u8], mut picking: LineSelector) -> Result<Excerpt, ExcerptError> {
     for (number, line) in (1..).zip(output.split_inclusive(|byte| *byte == b'\n')) {
         if picking.push_line(number, line)?.is_break() {
             break;
@@ -58,7 +59,7 @@ fn pick(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
     Ok(picking.finish()?)
 }
 
-fn slice<'o>(output: &'o [u8], range: &Range<u64>) -> &'o [u8] {
+fn byte_range<'o>(output: &'o [u8], range: &Range<u64>) -> &'o [u8] {
     let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX).min(output.len());
     output.get(place(range.start)..place(range.end)).unwrap_or_default()
 }
@@ -75,7 +76,7 @@ mod tests {
         let mut read = Vec::new();
         for page in 1.. {
             let Ok(part) = read_part(output.as_bytes(), &Part::Page(page), &limits) else { break };
-            let Content::Bytes(bytes) = part.content else { panic!("a page is bytes") };
+            let PartContent::Bytes(bytes) = part.content else { panic!("a page is bytes") };
             assert!(bytes.len() <= 1_000 && bytes.starts_with(b"line"), "page {page}");
             read.extend(bytes);
         }

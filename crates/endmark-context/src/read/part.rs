@@ -1,4 +1,4 @@
-//! A part of an output: the request, its location in the output, and how it is shown (CX-5).
+//! Parts of an output (CX-5): which part is requested, where it is in the output, and its content.
 
 use std::ops::Range;
 
@@ -6,74 +6,75 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use endmark_envelope::WarningKind;
 
-use super::{PointerError, Span, resolve_pointer, value_path};
-use crate::cap::{CapError, Capped, Capper, Limits, RequestedFormat, binary, cap};
+use super::{NumberRange, PointerError, resolve_pointer, value_path};
+use crate::cap::{CapError, CappedValue, Capper, Limits, RequestedFormat, binary_format_name, cap};
 
-/// Largest output in bytes for a pointer, because it must be read as a whole.
+/// Maximum size of an output that can be searched by a JSON Pointer, in bytes. Such an output must be read
+/// completely.
 pub const MAX_POINTER_TARGET_BYTES: u64 = 256 << 20;
 
-/// A part of an output.
+/// The part of an output that is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// A page, counted from 1.
     Page(u64),
-    /// Lines, counted from 1, inclusive.
-    Lines(Span),
-    /// Bytes, counted from 0; the end is exclusive.
-    Bytes(Span),
+    /// Lines, counted from 1. The end is included.
+    Lines(NumberRange),
+    /// Bytes, counted from 0. The end is excluded.
+    Bytes(NumberRange),
     /// The value at a JSON Pointer.
     Pointer(String),
     /// The lines that match a regular expression.
     Grep(String),
 }
 
-/// Why the requested part does not exist or cannot be read.
+/// Error of a part that does not exist or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartError {
-    /// The output has fewer pages.
+    /// The output does not have this page.
     #[error("there is no page {page}: the output has {pages}, from 1")]
     NoPage {
         /// The requested page.
         page: u64,
-        /// Number of pages.
+        /// The number of pages.
         pages: u64,
     },
-    /// The output has fewer lines.
+    /// The output does not have this line.
     #[error("there is no line {line}: the output has {lines}, from 1")]
     NoLine {
         /// The requested line.
         line: u64,
-        /// Number of lines.
+        /// The number of lines.
         lines: u64,
     },
-    /// The output has fewer bytes.
-    #[error("byte {byte} is behind the end: the output has {bytes}")]
+    /// The output does not have this byte.
+    #[error("byte {byte} is after the end: the output has {bytes} bytes")]
     NoByte {
         /// The requested byte.
         byte: u64,
-        /// Number of bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// The range is longer than the limit.
+    /// The range has more bytes than can be read at once.
     #[error(
         "these are {} bytes, and at most {most} can be read at once: {from}:{} is the first part",
         to - from, from + most
     )]
-    TooMany {
-        /// The begin of the range.
+    TooManyBytes {
+        /// The start of the range.
         from: u64,
-        /// The end of the range, exclusive.
+        /// The end of the range, excluded.
         to: u64,
-        /// The limit, in bytes.
+        /// The maximum size in bytes.
         most: u64,
     },
-    /// The pattern is invalid.
+    /// The regular expression is invalid.
     #[error("{0}")]
     Pattern(String),
-    /// The output is too large for a pointer.
+    /// The output is too large for a JSON Pointer. The number is its size in bytes.
     #[error("the output has {0} bytes, which is too large for a pointer: read it by bytes, lines or pattern")]
     TooLarge(u64),
-    /// The pointer addresses nothing.
+    /// The JSON Pointer is invalid or does not match a value.
     #[error(transparent)]
     Pointer(#[from] PointerError),
 }
@@ -83,7 +84,7 @@ impl PartError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoPage { .. } => "no_page",
-            Self::NoLine { .. } | Self::NoByte { .. } | Self::TooMany { .. } => "bad_range",
+            Self::NoLine { .. } | Self::NoByte { .. } | Self::TooManyBytes { .. } => "bad_range",
             Self::Pattern(_) => "bad_pattern",
             Self::TooLarge(_) | Self::Pointer(_) => "bad_pointer",
         }
@@ -93,47 +94,47 @@ impl PartError {
 /// A part that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Content of the part.
-    pub content: Content,
-    /// Location of the part in the output.
-    pub place: Place,
+    /// The content of the part.
+    pub content: PartContent,
+    /// Where the part is in the output.
+    pub location: PartLocation,
 }
 
-/// Content of a part.
+/// The content of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// Unchanged bytes, within the limit.
+pub enum PartContent {
+    /// Bytes of the output, unchanged and within the limit.
     Bytes(Vec<u8>),
-    /// Lines or a value, capped like an output.
-    Capped(Capped),
+    /// Lines or a JSON value, capped like an output.
+    Capped(CappedValue),
 }
 
-/// Location of a part in its output.
+/// Where a part is in its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A page, with the number of pages and its bytes.
+pub enum PartLocation {
+    /// A page, with its byte range and the number of pages.
     Page {
-        /// The page, from 1.
+        /// The number of the page, counted from 1.
         page: u64,
-        /// Number of pages.
+        /// The number of pages.
         pages: u64,
-        /// Bytes of the page.
+        /// The byte range of the page.
         bytes: Range<u64>,
     },
-    /// Bytes.
+    /// A byte range.
     Bytes(Range<u64>),
-    /// Lines, counted from 1, inclusive.
+    /// Lines, counted from 1. The end is included.
     Lines([u64; 2]),
-    /// The value at the pointer.
+    /// The value at the JSON Pointer.
     Value,
-    /// Number of matching lines.
+    /// The number of matching lines.
     Matches(u64),
 }
 
-impl Span {
-    /// Resolves this span in an output of `lines` lines.
+impl NumberRange {
+    /// Returns the range of lines in an output with this many lines.
     ///
-    /// A begin outside the output is an error. An end outside the output means the last line.
+    /// Fails if the start is outside the output. If the end is outside the output, the last line is used.
     pub fn resolve_lines(self, lines: u64) -> Result<[u64; 2], PartError> {
         let from = self.from.unwrap_or(1);
         if from == 0 || from > lines {
@@ -142,84 +143,87 @@ impl Span {
         Ok([from, self.to.unwrap_or(lines).min(lines)])
     }
 
-    /// Resolves this span in an output of `bytes` bytes.
+    /// Returns the byte range in an output with this many bytes.
     ///
-    /// The range may have at most `most` bytes in any unit, because each character or token has at least one byte.
+    /// The range may have at most `most` bytes, whatever unit the limit has, because each character or token
+    /// has at least one byte.
     pub fn resolve_bytes(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
         let (from, most) = (self.from.unwrap_or(0), most as u64);
         if from >= bytes {
             return Err(PartError::NoByte { byte: from, bytes });
         }
         let to = self.to.unwrap_or(bytes).min(bytes);
-        if to - from > most { Err(PartError::TooMany { from, to, most }) } else { Ok(from..to) }
+        if to - from > most { Err(PartError::TooManyBytes { from, to, most }) } else { Ok(from..to) }
     }
 }
 
 impl Excerpt {
-    /// Reads the value at a pointer in an output, capped as JSON.
+    /// Returns the value at a JSON Pointer in an output, capped as JSON.
     pub fn from_pointer(output: &[u8], pointer: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let text = str::from_utf8(output).map_err(|_| PartError::from(PointerError::NotJson))?;
         let value = resolve_pointer(text, pointer).map_err(PartError::from)?;
         let mut capper = Capper::new(RequestedFormat::Json, limits.clone())?.with_path(value_path());
         capper.push(value.as_bytes())?;
-        Ok(Self { content: Content::Capped(capper.finish()?), place: Place::Value })
+        Ok(Self { content: PartContent::Capped(capper.finish()?), location: PartLocation::Value })
     }
 
-    /// Returns the part as text, for clients that can read only text.
+    /// Returns the part as text, for clients that can only read text.
     ///
-    /// Bytes that are not UTF-8 are shown as in a capped output. Binary data is shown as Base64 if it fits. Notices follow
-    /// the text.
+    /// Bytes that are not UTF-8 are shown as in a capped output. Binary data is shown as Base64 if that fits.
+    /// Notices follow the text.
     ///
     /// # Errors
     /// [`CapError`] if the limits leave no room.
     pub fn text(&self, limits: &Limits) -> Result<String, CapError> {
         match &self.content {
-            Content::Capped(capped) => Ok(with_notices(capped)),
-            Content::Bytes(bytes) => match str::from_utf8(bytes) {
+            PartContent::Capped(capped) => Ok(with_notices(capped)),
+            PartContent::Bytes(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => Ok(text.to_owned()),
                 Err(_) => display_bytes(bytes, limits),
             },
         }
     }
 
-    /// Returns the text for a model, with the location if the model needs it.
+    /// Returns the text for a model. States where the part is in the output if the model needs that.
     ///
     /// # Errors
     /// [`CapError`] if the limits leave no room.
     pub fn to_model_text(&self, limits: &Limits) -> Result<String, CapError> {
         let text = self.text(limits)?;
-        Ok(match &self.place {
-            Place::Page { page, pages, .. } if *pages > 1 => format!("{text}\n[page {page} of {pages}]"),
-            Place::Matches(0) => "[no line matches]".to_owned(),
+        Ok(match &self.location {
+            PartLocation::Page { page, pages, .. } if *pages > 1 => {
+                format!("{text}\n[page {page} of {pages}]")
+            }
+            PartLocation::Matches(0) => "[no line matches]".to_owned(),
             _ => text,
         })
     }
 }
 
-/// Why a part cannot be read.
+/// Error of a part that cannot be returned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExcerptError {
     /// The output does not have the requested part.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// The part cannot be capped.
+    /// The part cannot be capped within the limits.
     #[error(transparent)]
     Cap(#[from] CapError),
 }
 
-/// Returns bytes that are not UTF-8 in a textual form.
+/// Returns bytes as text, even if they are not UTF-8.
 fn display_bytes(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
     let base64_bytes = bytes.len().div_ceil(3) * 4;
-    if binary(bytes).is_some() && base64_bytes <= limits.most {
+    if binary_format_name(bytes).is_some() && base64_bytes <= limits.most {
         return Ok(format!("[this part is not text; in Base64:]\n{}", STANDARD.encode(bytes)));
     }
-    // The bytes are already within the limit, so `cap` only detects their format.
+    // The bytes are already within the limit. `cap` only detects their format.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };
     Ok(with_notices(&cap(bytes, RequestedFormat::Auto, &limits)?))
 }
 
-/// Returns a capped text followed by its notices.
-fn with_notices(capped: &Capped) -> String {
+/// Returns a capped text, followed by its notices.
+fn with_notices(capped: &CappedValue) -> String {
     let notices = capped.warnings.iter().filter(|warning| warning.kind == WarningKind::Notice);
     notices.fold(capped.text.clone(), |text, notice| format!("{text}\n[{}]", notice.message))
 }
@@ -229,8 +233,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_within_the_output_or_an_error() {
-        let span = |from, to| Span { from, to };
+    fn a_range_outside_the_output_is_an_error() {
+        let span = |from, to| NumberRange { from, to };
         assert_eq!(span(Some(3), Some(99)).resolve_lines(7), Ok([3, 7]));
         assert_eq!(span(None, Some(2)).resolve_lines(7), Ok([1, 2]));
         for (from, lines) in [(0, 7), (8, 7), (1, 0)] {
@@ -248,23 +252,23 @@ mod tests {
     }
 
     #[test]
-    fn non_text_content_is_identified() {
+    fn binary_content_is_shown_as_base64_or_named() {
         let limits = Limits { most: 100, ..Limits::default() };
         let text = |bytes: &[u8]| {
-            let content = Content::Bytes(bytes.to_vec());
-            Excerpt { content, place: Place::Bytes(0..bytes.len() as u64) }.text(&limits).unwrap()
+            let content = PartContent::Bytes(bytes.to_vec());
+            Excerpt { content, location: PartLocation::Bytes(0..bytes.len() as u64) }.text(&limits).unwrap()
         };
         assert_eq!(text(b"as it is\n"), "as it is\n");
         let foreign = text(b"caf\xE9 au lait, and more of it\n");
         assert_eq!(
             foreign,
-            "caf\u{FFFD} au lait, and more of it\n\n[1 places that are no UTF-8 are shown as U+FFFD]"
+            "caf\u{FFFD} au lait, and more of it\n\n[1 invalid UTF-8 sequences are shown as U+FFFD]"
         );
         assert!(text(b"\x7FELF\xFF\x00").ends_with("in Base64:]\nf0VMRv8A"));
         let large = [b"\x7FELF".as_slice(), &[0xFF; 90]].concat();
         assert_eq!(text(&large), "[… 94 bytes of ELF program are not shown …]");
-        let page = Place::Page { page: 2, pages: 3, bytes: 0..1 };
-        let page = Excerpt { content: Content::Bytes(b"x".to_vec()), place: page };
+        let page = PartLocation::Page { page: 2, pages: 3, bytes: 0..1 };
+        let page = Excerpt { content: PartContent::Bytes(b"x".to_vec()), location: page };
         assert_eq!(page.to_model_text(&limits).unwrap(), "x\n[page 2 of 3]");
     }
 }

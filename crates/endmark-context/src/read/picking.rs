@@ -1,18 +1,18 @@
-//! Picks lines from an output as it is read: by number, or by a pattern.
+//! Selects lines of an output while it is read, by number or by a regular expression.
 
 use std::ops::ControlFlow;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{Content, Excerpt, ExcerptError, PartError, Place, value_path};
+use super::{Excerpt, ExcerptError, PartContent, PartError, PartLocation, value_path};
 use crate::cap::{CapError, Capper, Limits, RequestedFormat};
 
-/// Most memory for a compiled pattern.
-const PATTERN_BYTES: usize = 4 << 20;
+/// Maximum memory in bytes for a compiled regular expression.
+const MAX_PATTERN_MEMORY_BYTES: usize = 4 << 20;
 
-/// Picks lines, and caps them like an output.
+/// Selects lines, and caps the selection like an output.
 #[derive(Debug)]
-pub struct Picking {
+pub struct LineSelector {
     selection: LineSelection,
     capper: Capper,
 }
@@ -23,22 +23,23 @@ enum LineSelection {
     Matching { pattern: Regex, matches: u64 },
 }
 
-impl Picking {
-    /// Picks the lines between two numbers, inclusive.
+impl LineSelector {
+    /// Selects the lines between two numbers, including both.
     pub fn line_range(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
-        Ok(Self { selection: LineSelection::Between(lines), capper: capper(limits)? })
+        Ok(Self { selection: LineSelection::Between(lines), capper: line_capper(limits)? })
     }
 
-    /// Picks the lines that match a regular expression, and puts its number before each of them.
+    /// Selects the lines that match a regular expression. Each of them is preceded by its number.
     pub fn matching(pattern: &str, limits: &Limits) -> Result<Self, ExcerptError> {
-        let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
+        let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_MEMORY_BYTES).build();
         let pattern = regex.map_err(|error| PartError::Pattern(error.to_string()))?;
-        Ok(Self { selection: LineSelection::Matching { pattern, matches: 0 }, capper: capper(limits)? })
+        Ok(Self { selection: LineSelection::Matching { pattern, matches: 0 }, capper: line_capper(limits)? })
     }
 
-    /// Examines a line. Its number is counted from 1, and its line break is included.
+    /// Adds a line to the selection if it is wanted. `number` counts from 1, and `line` includes the line
+    /// break.
     ///
-    /// A very long line may arrive in parts. Returns whether further lines may match.
+    /// A very long line may arrive in parts. Returns [`ControlFlow::Break`] if no later line can be selected.
     pub fn push_line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
         match &mut self.selection {
             LineSelection::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
@@ -57,16 +58,16 @@ impl Picking {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Returns the picked lines.
+    /// Returns the selected lines.
     pub fn finish(self) -> Result<Excerpt, CapError> {
         let place = match self.selection {
-            LineSelection::Between(lines) => Place::Lines(lines),
-            LineSelection::Matching { matches, .. } => Place::Matches(matches),
+            LineSelection::Between(lines) => PartLocation::Lines(lines),
+            LineSelection::Matching { matches, .. } => PartLocation::Matches(matches),
         };
-        Ok(Excerpt { content: Content::Capped(self.capper.finish()?), place })
+        Ok(Excerpt { content: PartContent::Capped(self.capper.finish()?), location: place })
     }
 }
 
-fn capper(limits: &Limits) -> Result<Capper, CapError> {
+fn line_capper(limits: &Limits) -> Result<Capper, CapError> {
     Ok(Capper::new(RequestedFormat::Auto, limits.clone())?.with_path(value_path()))
 }

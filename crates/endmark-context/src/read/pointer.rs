@@ -1,30 +1,30 @@
-//! Resolves a JSON Pointer (RFC 6901) in a text, and returns the value as written in the text.
+//! Finds the value at a JSON Pointer (RFC 6901), and returns it as it is written in the text.
 
 use crate::cap::decoded_json_string;
-use crate::cap::json_tape::{Kind, Tape};
+use crate::cap::json_tape::{JsonTape, Kind};
 
-/// Why a pointer cannot be resolved.
+/// Error of a pointer that does not lead to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// It is not a JSON Pointer.
+    /// The text is not a JSON Pointer.
     #[error("`{0}` is not a JSON Pointer: it begins with `/`, and `~` is written `~0`, `/` in a key `~1`")]
     Form(String),
     /// The output is not a JSON document.
     #[error("the output is not a JSON document, so a pointer cannot be resolved in it")]
     NotJson,
-    /// The pointer addresses nothing.
+    /// There is no value at the pointer.
     #[error("there is nothing at `{pointer}`: `{at}` is {what}")]
     NotFound {
         /// The pointer.
         pointer: String,
-        /// The part of the pointer that could be resolved.
+        /// The longest beginning of the pointer that leads to a value.
         at: String,
-        /// A description of the value there.
+        /// A description of that value.
         what: String,
     },
 }
 
-/// Returns the value at a pointer.
+/// Returns the text of the value at a pointer.
 ///
 /// ```
 /// use endmark_context::read::resolve_pointer;
@@ -33,7 +33,7 @@ pub enum PointerError {
 /// ```
 pub fn resolve_pointer<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerError> {
     let form = || PointerError::Form(pointer.to_owned());
-    let mut tape = Tape::default();
+    let mut tape = JsonTape::default();
     tape.read(text, usize::MAX).ok_or(PointerError::NotJson)?;
     let nodes = tape.nodes();
     let mut node = 0;
@@ -42,7 +42,7 @@ pub fn resolve_pointer<'a>(text: &'a str, pointer: &str) -> Result<&'a str, Poin
         return Err(form());
     }
     for step in pointer.split('/').skip(1) {
-        let key = unescape_step(step).ok_or_else(form)?;
+        let key = unescape_segment(step).ok_or_else(form)?;
         let own = &nodes[node];
         let mut child = node + 1;
         let mut found = None;
@@ -56,7 +56,7 @@ pub fn resolve_pointer<'a>(text: &'a str, pointer: &str) -> Result<&'a str, Poin
                 let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
                 decoded_json_string(name).is_some_and(|name| name == key)
             };
-            // Of a duplicate key the last one counts, as in most JSON readers.
+            // If a key occurs twice, the last one counts, as in most JSON parsers.
             found = if is_it { Some(value) } else { found };
             (child, index) = (nodes[value].next as usize, index + 1);
         }
@@ -76,7 +76,7 @@ pub fn resolve_pointer<'a>(text: &'a str, pointer: &str) -> Result<&'a str, Poin
     Ok(&text[nodes[node].begin as usize..nodes[node].end as usize])
 }
 
-fn unescape_step(step: &str) -> Option<String> {
+fn unescape_segment(step: &str) -> Option<String> {
     let mut parts = step.split('~');
     let mut key = parts.next()?.to_owned();
     for part in parts {

@@ -1,28 +1,28 @@
-//! A range as users write it: `A:B`, `A:`, `:B`.
+//! Ranges in the form that users write: `A:B`, `A:` or `:B`.
 
 use std::str::FromStr;
 
-/// A range of numbers. The unit, and whether the end is included, depend on the use.
+/// A range of numbers. Its unit, and whether it includes the end, depend on where it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// The beginning, if given.
+pub struct NumberRange {
+    /// The start. `None` if it is not given.
     pub from: Option<u64>,
-    /// The end, if given.
+    /// The end. `None` if it is not given.
     pub to: Option<u64>,
 }
 
 /// Error of an invalid range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// The text has no colon, or something other than numbers.
-    #[error("`{0}` is no range: write A:B, A: or :B")]
+    /// The text has no colon, or its parts are not numbers.
+    #[error("`{0}` is not a range: write A:B, A: or :B")]
     Form(String),
     /// The range ends before it begins.
     #[error("the range `{0}` ends before it begins")]
-    Backwards(String),
+    EndBeforeStart(String),
 }
 
-impl FromStr for Span {
+impl FromStr for NumberRange {
     type Err = RangeError;
 
     fn from_str(text: &str) -> Result<Self, RangeError> {
@@ -39,7 +39,7 @@ impl FromStr for Span {
         match span {
             Self { from: None, to: None } => Err(form()),
             Self { from: Some(from), to: Some(to) } if to < from => {
-                Err(RangeError::Backwards(text.to_owned()))
+                Err(RangeError::EndBeforeStart(text.to_owned()))
             }
             _ => Ok(span),
         }
@@ -58,10 +58,10 @@ mod tests {
             (":7", None, Some(7)),
             ("0:0", Some(0), Some(0)),
         ] {
-            assert_eq!(text.parse(), Ok(Span { from, to }));
+            assert_eq!(text.parse(), Ok(NumberRange { from, to }));
         }
         for text in ["", ":", "7", "a:b", "-1:2", "+1:2", "1:2:3", "7:3", "99999999999999999999:"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<NumberRange>().is_err(), "{text}");
         }
     }
 }

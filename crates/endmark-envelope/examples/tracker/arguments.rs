@@ -29,20 +29,20 @@ pub(crate) enum Command {
 struct Options(Vec<(String, String)>);
 
 impl Arguments {
-    pub(crate) fn read(typed: impl Iterator<Item = OsString>) -> Result<Self, ErrorBody> {
-        let mut words = typed.map(|word| {
-            word.into_string().map_err(|word| wrong(format!("`{}` is not UTF-8", word.display())))
+    pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Self, ErrorBody> {
+        let mut words = arguments.map(|word| {
+            word.into_string().map_err(|word| usage_error(format!("`{}` is not UTF-8", word.display())))
         });
         let (mut name, mut options) = (None, Vec::new());
         while let Some(word) = words.next().transpose()? {
             match word.strip_prefix("--") {
                 Some(option) => {
                     let value = words.next().transpose()?;
-                    let value = value.ok_or_else(|| wrong(format!("`{word}` has no value")))?;
+                    let value = value.ok_or_else(|| usage_error(format!("`{word}` has no value")))?;
                     options.push((option.to_owned(), value));
                 }
                 None if name.is_none() => name = Some(word),
-                None => return Err(wrong(format!("`{word}` is one word too many"))),
+                None => return Err(usage_error(format!("`{word}` is one word too many"))),
             }
         }
         let mut options = Options(options);
@@ -50,12 +50,12 @@ impl Arguments {
         let max_response_bytes = options.take_number("max-response-bytes")?;
         let command = match name.as_deref() {
             Some("create") => Command::Create {
-                title: options.take_text("title").ok_or_else(|| wrong("`--title` is missing"))?,
+                title: options.take_text("title").ok_or_else(|| usage_error("`--title` is missing"))?,
                 body: options.take_text("body"),
                 labels: std::iter::from_fn(|| options.take_text("label")).collect(),
             },
             Some("show") => Command::Show {
-                number: options.take_number("number")?.ok_or_else(|| wrong("`--number` is missing"))?,
+                number: options.take_number("number")?.ok_or_else(|| usage_error("`--number` is missing"))?,
             },
             Some("list") => Command::List {
                 label: options.take_text("label"),
@@ -64,12 +64,12 @@ impl Arguments {
             },
             Some("wait") => Command::Wait { seconds: options.take_number("seconds")?.unwrap_or(1) },
             Some("crash") => Command::Crash,
-            Some(other) => return Err(wrong(format!("there is no command `{other}`"))),
-            None => return Err(wrong("a command is missing")),
+            Some(other) => return Err(usage_error(format!("there is no command `{other}`"))),
+            None => return Err(usage_error("a command is missing")),
         };
         match options.0.first() {
             None => Ok(Self { file, max_response_bytes, command }),
-            Some((option, _)) => Err(wrong(format!("`--{option}` has no place here"))),
+            Some((option, _)) => Err(usage_error(format!("`--{option}` has no place here"))),
         }
     }
 }
@@ -82,12 +82,13 @@ impl Options {
     }
 
     fn take_number<N: std::str::FromStr>(&mut self, name: &str) -> Result<Option<N>, ErrorBody> {
-        let parse =
-            |text: String| text.parse().map_err(|_| wrong(format!("`--{name}` has to be a whole number")));
+        let parse = |text: String| {
+            text.parse().map_err(|_| usage_error(format!("`--{name}` has to be a whole number")))
+        };
         self.take_text(name).map(parse).transpose()
     }
 }
 
-fn wrong(message: impl Into<String>) -> ErrorBody {
+fn usage_error(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new("usage", 2, message).with_hint(USAGE)
 }

@@ -1,4 +1,4 @@
-//! An issue tracker over a SQLite file. Each answer is one envelope: see the crate's README.
+//! An issue tracker over a SQLite file. Each answer is one envelope; see the crate's README.
 
 #![expect(clippy::result_large_err, reason = "a command makes one error in its life")]
 
@@ -21,14 +21,14 @@ fn main() -> ExitCode {
 fn answer(arguments: Arguments) -> Result<Envelope<Value>, ErrorBody> {
     let envelope = match arguments.command {
         Command::Create { title, body, labels } => {
-            // Checked before the file is opened.
+            // Check the limits before opening the file.
             let issue = Checked::new(NewIssue { title, body, labels })?;
             let number = Store::open(&arguments.file)?.create(&issue)?;
             Envelope::success(json!({"number": number}))
         }
         Command::Show { number } => {
             let issue = Store::open(&arguments.file)?.show(number)?;
-            // A value that returns exactly at its declared limit was probably cut.
+            // A value whose length is exactly its declared limit was probably cut.
             Envelope::from_backend(issue).into_json().map_err(store_failure)?
         }
         Command::List { label, items, cursor } => {
@@ -56,7 +56,7 @@ fn list(
     let after: Option<i64> = pages.decode_cursor(cursor)?;
     let rows = Store::open(file)?.list(label, after.unwrap_or(0), pages.rows_to_fetch())?;
     let page = pages.page(rows, |row| row.number).map_err(store_failure)?;
-    // The database returns the beginnings of the bodies, and their lengths.
+    // The database returns the beginning and the length of each body.
     let excerpt = FieldRule {
         bytes_in: Some("body_bytes".to_owned()),
         chars_in: Some("body_chars".to_owned()),

@@ -7,8 +7,8 @@ use endmark_envelope::{Checked, ErrorBody, Limits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
-/// Characters of a body that a list shows.
-const EXCERPT: i64 = 40;
+/// The number of characters of a body in a list.
+const EXCERPT_CHARACTERS: i64 = 40;
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS issues (
     number INTEGER PRIMARY KEY, title TEXT NOT NULL, body TEXT, labels TEXT NOT NULL)";
@@ -24,7 +24,7 @@ pub(crate) struct NewIssue {
     pub(crate) labels: Vec<String>,
 }
 
-/// An issue as it was read.
+/// An issue as stored.
 #[derive(Limits, Serialize)]
 pub(crate) struct Issue {
     number: i64,
@@ -38,7 +38,7 @@ pub(crate) struct Issue {
 
 /// An issue in a list.
 #[derive(Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct IssueSummary {
     pub(crate) number: i64,
     title: String,
     excerpt: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct Entry {
 /// The open file.
 pub(crate) struct Store(Connection);
 
-/// Returns the error for a failure of the file: exit code 4.
+/// Returns the error of a file that cannot be used, with exit code 4.
 pub(crate) fn store_failure(error: impl Display) -> ErrorBody {
     ErrorBody::new("store", 4, error.to_string())
 }
@@ -61,7 +61,7 @@ impl Store {
         Ok(Self(connection))
     }
 
-    /// Writes an issue, and returns its number. The type guarantees that its limits were checked.
+    /// Writes an issue and returns its number. Its type guarantees that its limits were checked.
     pub(crate) fn create(&self, issue: &Checked<NewIssue>) -> Result<i64, ErrorBody> {
         let labels = serde_json::to_string(&issue.labels).map_err(store_failure)?;
         let insert = "INSERT INTO issues (title, body, labels) VALUES (?1, ?2, ?3)";
@@ -78,20 +78,21 @@ impl Store {
         })
     }
 
-    /// Returns at most this many issues after this number that have this label.
+    /// Returns at most this many issues with this label, in the order of their numbers, after this number.
     pub(crate) fn list(
         &self,
         label: Option<&str>,
         after: i64,
         at_most: usize,
-    ) -> Result<Vec<Entry>, ErrorBody> {
+    ) -> Result<Vec<IssueSummary>, ErrorBody> {
         let query = "SELECT number, title, substr(body, 1, ?1), octet_length(body), length(body) FROM issues
             WHERE number > ?2 AND (?3 IS NULL OR ?3 IN (SELECT value FROM json_each(labels)))
             ORDER BY number LIMIT ?4";
         let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
         let mut statement = self.0.prepare(query).map_err(store_failure)?;
-        let rows =
-            statement.query_map(params![EXCERPT, after, label, at_most], entry).map_err(store_failure)?;
+        let rows = statement
+            .query_map(params![EXCERPT_CHARACTERS, after, label, at_most], entry)
+            .map_err(store_failure)?;
         rows.collect::<Result<_, _>>().map_err(store_failure)
     }
 }
@@ -102,8 +103,8 @@ fn issue(row: &Row<'_>) -> rusqlite::Result<Issue> {
     Ok(Issue { number: row.get(0)?, title: row.get(1)?, body: row.get(2)?, labels })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Ok(Entry {
+fn entry(row: &Row<'_>) -> rusqlite::Result<IssueSummary> {
+    Ok(IssueSummary {
         number: row.get(0)?,
         title: row.get(1)?,
         excerpt: row.get(2)?,

@@ -1,5 +1,5 @@
-//! Folds warnings into one if they make an answer too large, so that no data is dropped because of warnings. (EN-2,
-//! EN-5)
+//! Folds warnings into one if they make an answer too large, so that no data is dropped because of warnings.
+//! (EN-2, EN-5)
 
 use std::collections::HashSet;
 
@@ -8,18 +8,18 @@ use crate::document::Document;
 use crate::path::FieldPath;
 use crate::warning::{MORE_TRUNCATED, Warning};
 
-/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` without such
-/// warnings.
-pub(super) fn least_bytes(document: &Document) -> Option<usize> {
-    let fold = Fold::plan(document, 0, &HashSet::new())?;
+/// Returns the size of the document in bytes after all foldable warnings are folded into one. Returns `None`
+/// if there are no such warnings.
+pub(super) fn folded_bytes(document: &Document) -> Option<usize> {
+    let fold = FoldPlan::plan(document, 0, &HashSet::new())?;
     Some(fold.bytes)
 }
 
-/// Returns the document within this many bytes, if fewer warnings make that possible. As many warnings about
-/// truncated fields as fit are kept in order, and one more summarises the others. The warnings of `kept` fields are
-/// always kept.
+/// Folds warnings until the document has at most this many bytes, if that is possible. It keeps as many
+/// warnings about truncated fields as fit, in order, and one more warning summarises the others. The warnings
+/// of `kept` fields are always kept.
 pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPath>) -> Document {
-    let Some(Fold { positions, warning, .. }) = Fold::plan(&document, limit, kept) else {
+    let Some(FoldPlan { positions, warning, .. }) = FoldPlan::plan(&document, limit, kept) else {
         return document;
     };
     let mut position = 0;
@@ -32,7 +32,7 @@ pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPat
 }
 
 /// A plan to fold warnings.
-struct Fold {
+struct FoldPlan {
     /// The indexes of the omitted warnings.
     positions: HashSet<usize>,
     /// The warning that replaces them.
@@ -41,7 +41,7 @@ struct Fold {
     bytes: usize,
 }
 
-impl Fold {
+impl FoldPlan {
     fn plan(document: &Document, limit: usize, kept: &HashSet<FieldPath>) -> Option<Self> {
         let mut bytes = document.bytes();
         if bytes <= limit {
@@ -54,7 +54,7 @@ impl Fold {
             }
         }
         let (_, _, last) = foldable.last()?;
-        // The common path of all fields is not longer than the path of one of them.
+        // The common path of all fields is at most as long as the path of any of them.
         bytes += json_size(&folded_warning((*last).clone(), foldable.len())) + 1;
         let mut place = (*last).clone();
         let mut positions = HashSet::new();

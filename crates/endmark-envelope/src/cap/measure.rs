@@ -1,12 +1,12 @@
-//! Measures the remaining part of a list once its content is final. (EN-2)
+//! Measures the returned part of lists and objects once their content is final. (EN-2)
 
 use serde_json::Value;
 
 use crate::document::{Document, measure_json};
 use crate::path::FieldPath;
 
-/// Corrects the sizes that warnings report of lists and objects: texts in them may have got markers, or been
-/// shortened, since. Warnings about texts already have the size without the marker.
+/// Corrects the sizes of lists and objects in warnings, because texts in them may have been shortened or have
+/// got markers. Warnings about texts already state the size without the marker.
 pub(super) fn correct_sizes(mut document: Document) -> Document {
     let data = FieldPath::data();
     for warning in &mut document.warnings {

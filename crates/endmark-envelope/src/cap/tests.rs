@@ -45,12 +45,12 @@ fn a_text_that_is_cut_twice_has_one_warning() {
 fn a_long_message_is_shortened_too() {
     let error = ErrorBody::new("odd", 3, "m".repeat(5000)).with_hint("h".repeat(5000));
     let failed = Document { error: Some(error), ..document(Value::Null) };
-    let capped = cap(failed, MIN_RESPONSE_BYTES);
+    let capped = cap(failed, MIN_RESPONSE_LIMIT_BYTES);
     let error = capped.error.as_ref().unwrap();
     assert!(error.message.ends_with(TRUNCATION_MARKER) && error.message.starts_with('m'));
     assert!(error.hint.as_ref().unwrap().ends_with(TRUNCATION_MARKER));
     assert_eq!((error.exit_code, capped.warnings.len()), (3, 2));
-    assert!(capped.bytes() <= MIN_RESPONSE_BYTES);
+    assert!(capped.bytes() <= MIN_RESPONSE_LIMIT_BYTES);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn lists_are_never_shortened() {
     let error = capped.error.as_ref().unwrap();
     assert_eq!((error.code.as_str(), error.exit_code), (RESPONSE_TOO_LARGE, 1));
     assert_eq!((error.limit, error.phase), (Some(2000), Phase::Output));
-    assert!(capped.data.is_null() && capped.bytes() <= MIN_RESPONSE_BYTES);
+    assert!(capped.data.is_null() && capped.bytes() <= MIN_RESPONSE_LIMIT_BYTES);
 }
 
 #[test]
@@ -77,10 +77,11 @@ fn an_error_is_kept_when_its_data_is_dropped() {
 #[test]
 fn a_limit_below_the_minimum_becomes_the_minimum() {
     let capped = cap(document(json!("x".repeat(5000))), 0);
-    assert!(capped.bytes() <= MIN_RESPONSE_BYTES && capped.error.is_none());
+    assert!(capped.bytes() <= MIN_RESPONSE_LIMIT_BYTES && capped.error.is_none());
 }
 
-/// Returns an answer that a backend cut: `short` short texts, each with its own ellipsis, and these others.
+/// Returns an answer that a backend cut. It has `short` short texts, each with its own ellipsis, and these
+/// others.
 fn cut_by_a_backend(short: usize, others: &[String]) -> Envelope<Vec<String>> {
     let short = (0..short).map(|number| format!("note {number} […]"));
     Envelope::success(short.chain(others.iter().cloned()).collect())
@@ -108,14 +109,14 @@ fn excess_warnings_are_folded_and_the_data_stays() {
     assert_eq!(kept + folded_count(&capped), 7000);
     let place = |index| Some(FieldPath::data().index(index));
     assert_eq!((&capped.warnings[0].field, &capped.warnings[kept - 1].field), (&place(0), &place(kept - 1)));
-    // A smaller limit does not fold warnings that were already folded.
+    // With a smaller limit, warnings that were already folded are not folded again.
     let smaller = cap(capped, limit / 2);
     assert_eq!(smaller.error, None);
     assert!(smaller.bytes() <= limit / 2 && smaller.meta().truncated);
 }
 
 #[test]
-fn a_long_text_has_its_own_warning_beside_folded_ones() {
+fn a_shortened_text_keeps_its_own_warning_when_others_are_folded() {
     let story = "The harbour was quiet. ".repeat(10_000);
     let capped = cut_by_a_backend(3000, std::slice::from_ref(&story))
         .with_max_response_bytes(100_000)
@@ -131,7 +132,7 @@ fn a_long_text_has_its_own_warning_beside_folded_ones() {
 }
 
 #[test]
-fn an_error_names_warnings_as_the_cause_of_excess() {
+fn the_error_states_that_warnings_exceed_the_limit() {
     let notices = (0..50).map(|number| Warning::notice("ODD", format!("odd {number} {}", "x".repeat(100))));
     let envelope = Envelope::success(1).with_warnings(notices).with_max_response_bytes(2000);
     let error = envelope.document().unwrap().error.unwrap();

@@ -36,18 +36,18 @@ fn a_matching_declared_length_proves_the_value_whole() {
     assert_eq!(evidence("abc...", &rule), None);
     let rule = FieldRule { declared_chars: Some(3), max_chars: Some(3), max_bytes: Some(4), ..rule };
     assert_eq!(evidence("ééé", &rule), None);
-    // One of two that is not met is enough.
+    // One of two declared sizes that differs is enough.
     assert_eq!(evidence("abc", &rule), Some(Evidence::LengthDiffers));
     let rule = FieldRule { declared_items: Some(2), max_items: Some(2), ..FieldRule::default() };
     assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), None);
     assert_eq!(evidence(&serde_json::json!([1]), &rule), Some(Evidence::LengthDiffers));
-    // A sign of more items counts: the number is often that of the page.
+    // A page token takes precedence, because the declared number often counts only the current page.
     let rule = FieldRule { has_page_token: true, ..rule };
     assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), Some(Evidence::PageTokenWithoutPage));
 }
 
 #[test]
-fn a_declared_length_does_not_make_half_a_character_whole() {
+fn half_a_character_is_a_cut_despite_the_declared_length() {
     let rule = FieldRule { declared_bytes: Some(4), ..FieldRule::default() };
     assert_eq!(evidence(b"caf\xc3".as_slice(), &rule), Some(Evidence::IncompleteUtf8));
     assert_eq!(evidence("a\u{fffd}", &rule), Some(Evidence::IncompleteUtf8));

@@ -10,19 +10,19 @@ use crate::page::Page;
 use crate::path::{FieldPath, FieldPattern};
 use crate::rules::FieldRules;
 
-/// A text, or a type made of texts, to which `max_bytes` and `max_chars` apply.
+/// A text, or a type that consists of texts. `max_bytes` and `max_chars` apply to it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not text: `max_bytes` and `max_chars` do not apply to it",
     label = "is not text",
-    note = "they stand on `String`, `&str`, and options, lists and maps of them; of a list, `max_items` limits how many"
+    note = "they apply to `String`, `&str`, and options, lists and maps of them; `max_items` limits the number of items in a list"
 )]
 pub trait LimitedText {}
 
-/// A list or map, to which `max_items` applies.
+/// A list or map. `max_items` applies to it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list: `max_items` cannot stand on it",
-    label = "is no list",
-    note = "it stands on `Vec`, slices, sets and maps, also in an `Option`; of a text, `max_bytes` or `max_chars` limit the length"
+    message = "`{Self}` is not a list: `max_items` does not apply to it",
+    label = "is not a list",
+    note = "it applies to `Vec`, slices, sets and maps, also in an `Option`; `max_bytes` or `max_chars` limit the length of a text"
 )]
 pub trait LimitedList {}
 
@@ -74,7 +74,7 @@ fn add(at: &FieldPath, limit: u64, actual: usize, unit: &'static str, found: &mu
     }
 }
 
-/// Implements the trait for types that are checked as another one.
+/// Implements the trait for types that another type represents.
 macro_rules! checked_as {
     ($(<$($parameter:ident),*> $type:ty => $target:ty;)*) => {$(
         impl<$($parameter: Limits + ?Sized),*> Limits for $type {
@@ -108,7 +108,7 @@ impl<T: Limits> Limits for Option<T> {
     }
 }
 
-/// Adds the rules of a list or map: the number of items, and then those of each item.
+/// Adds the rules of a list or map: its number of items, and the rules of each item.
 fn declare_all<T: Limits>(at: &FieldPattern, limit: Limit, into: &mut FieldRules) {
     if limit.max_items.is_some() {
         into.add(at.clone(), Limit { max_items: limit.max_items, ..Limit::default() }.rule());

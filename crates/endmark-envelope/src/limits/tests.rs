@@ -79,7 +79,7 @@ fn a_value_exactly_at_the_limit_passes() {
 }
 
 #[test]
-fn every_excess_is_named_by_its_json_path() {
+fn every_exceeded_limit_is_reported_with_its_json_path() {
     let over = Issue {
         short_title: "ü".repeat(6),
         body: Some("éüñx"),
@@ -135,7 +135,7 @@ fn a_backend_value_at_its_limit_is_reported_as_cut() {
 }
 
 #[test]
-fn a_type_can_contain_itself() {
+fn a_recursive_type_can_have_limits() {
     let leaf = || Tree { label: "ab".to_owned(), children: Vec::new(), value: 1 };
     let tree = Tree { label: "abc".to_owned(), children: vec![leaf(), leaf()], value: 2 };
     assert_eq!(exceeded_limits(&tree), [("label".to_owned(), 2, 3, "bytes")]);
@@ -189,7 +189,7 @@ struct Chapter {
 }
 
 #[test]
-fn a_transparent_struct_is_named_by_its_content() {
+fn a_transparent_struct_has_the_path_of_its_content() {
     let chapter = |text: &str| Chapter { heading: Heading { text: text.to_owned() } };
     assert_eq!(exceeded_limits(&chapter("long")), [("heading".to_owned(), 3, 4, "bytes")]);
     let document = Envelope::from_backend(chapter("cut")).document().unwrap();

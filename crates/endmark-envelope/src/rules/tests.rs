@@ -22,7 +22,7 @@ fn a_cut_is_marked_and_has_one_warning_with_sizes() {
         ),
         ("data.items[*].body", FieldRule { bytes_in: Some("body_bytes".into()), ..FieldRule::default() }),
     ]);
-    let warnings = serde_json::to_value(rules.disclose(&mut data)).unwrap();
+    let warnings = serde_json::to_value(rules.mark_cuts(&mut data)).unwrap();
     assert_eq!(data["items"][0]["title"], "ähnlich…[truncated]");
     assert_eq!(data["items"][0]["body"], "whole");
     assert_eq!(data["items"][1]["body"], "ha…[truncated]");
@@ -48,7 +48,7 @@ fn a_declared_length_proves_a_full_column_whole() {
         chars_in: Some("title_characters".into()),
         ..FieldRule::default()
     };
-    let warnings = rules(&[("data.notes[*].title", rule)]).disclose(&mut data);
+    let warnings = rules(&[("data.notes[*].title", rule)]).mark_cuts(&mut data);
     assert_eq!(data["notes"][0], title(255));
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
     assert_eq!(warning.field.as_ref().unwrap().to_string(), "data.notes[1].title");
@@ -60,7 +60,7 @@ fn an_existing_marker_is_unchanged() {
     let mut data = json!({"a": "cut[...]", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
     let own = FieldRule { markers: vec!["~".into()], ..FieldRule::default() };
     let before = data.clone();
-    let warnings = rules(&[("data.c", own)]).disclose(&mut data);
+    let warnings = rules(&[("data.c", own)]).mark_cuts(&mut data);
     assert_eq!(data, before);
     let bytes: Vec<_> = warnings.iter().map(|warning| warning.returned_bytes).collect();
     assert_eq!(bytes, [Some(8), Some(3), Some(4)]);
@@ -74,12 +74,12 @@ fn a_token_without_pages_reports_its_neighbouring_list() {
         (json!({"items": [1], "nextPageToken": null}), false),
         (json!({"items": [1], "after": 7}), false),
     ] {
-        let warnings = FieldRules::default().disclose(&mut data);
+        let warnings = FieldRules::default().mark_cuts(&mut data);
         assert_eq!(warnings.len(), usize::from(is_cut), "{data}");
     }
     let mut data = json!({"items": [1], "after": 7});
     let rule = FieldRule { page_token_in: Some("after".into()), ..FieldRule::default() };
-    let warnings = rules(&[("data.items", rule)]).disclose(&mut data);
+    let warnings = rules(&[("data.items", rule)]).mark_cuts(&mut data);
     assert_eq!((warnings[0].returned_bytes, warnings[0].truncated_length), (Some(3), Some(3)));
 }
 
@@ -87,7 +87,7 @@ fn a_token_without_pages_reports_its_neighbouring_list() {
 fn a_list_shorter_than_its_count_reports_both() {
     let mut data = json!({"items": [1, 2], "total": 9});
     let rule = FieldRule { items_in: Some("total".into()), ..FieldRule::default() };
-    let warnings = rules(&[("data.items", rule)]).disclose(&mut data);
+    let warnings = rules(&[("data.items", rule)]).mark_cuts(&mut data);
     assert_eq!(warnings[0].message, "the backend returned less than it declares: 2 of 9 items");
     assert_eq!(data["items"], json!([1, 2]));
 }
@@ -96,13 +96,13 @@ fn a_list_shorter_than_its_count_reports_both() {
 fn the_last_rule_for_a_path_wins() {
     let mut data = json!({"a": "cut[...]", "b": {"a": "cut[...]"}});
     let rules = rules(&[("data.a", FieldRule::default()), ("data.a", FieldRule::exact())]);
-    let warnings = rules.disclose(&mut data);
+    let warnings = rules.mark_cuts(&mut data);
     assert_eq!(warnings.len(), 1);
     assert_eq!(warnings[0].field, Some(FieldPath::data().key("b").key("a")));
 }
 
 #[test]
-fn a_lone_ellipsis_is_a_cut_only_near_a_limit_or_longer_text() {
+fn an_ellipsis_is_a_cut_only_near_a_limit_or_next_to_a_longer_text() {
     let near = FieldRule { max_chars: Some(30), ..FieldRule::default() };
     let far = FieldRule { max_chars: Some(300), ..FieldRule::default() };
     for (rule, mut data, is_cut) in [
@@ -113,7 +113,7 @@ fn a_lone_ellipsis_is_a_cut_only_near_a_limit_or_longer_text() {
         (far, json!({"a": "The harbour was..."}), false),
     ] {
         let before = data.clone();
-        let warnings = rules(&[("data.a", rule)]).disclose(&mut data);
+        let warnings = rules(&[("data.a", rule)]).mark_cuts(&mut data);
         assert_eq!((warnings.len(), &data), (usize::from(is_cut), &before), "{data}");
     }
 }

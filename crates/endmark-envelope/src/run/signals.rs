@@ -1,4 +1,4 @@
-//! Signals that end the process, answered by a thread that waits for them.
+//! A thread that waits for signals that end the process, and answers them.
 
 use std::io;
 use std::process;
@@ -12,10 +12,10 @@ use super::AnswerRight;
 use crate::envelope::Envelope;
 use crate::error::ErrorBody;
 
-/// The offset that shells add to a signal's number.
+/// The number that shells add to a signal's number to get the exit code.
 const SIGNAL_EXIT_OFFSET: u8 = 128;
 
-/// Waits for signals in a separate thread, so that a handler only has to wake it.
+/// Waits for signals in a separate thread, so that the signal handler only has to wake it.
 pub(super) fn answer_pending_signals(started: Instant) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
@@ -23,7 +23,7 @@ pub(super) fn answer_pending_signals(started: Instant) -> io::Result<()> {
         for signal in signals.forever() {
             match AnswerRight::claim() {
                 Some(answering) => process::exit(i32::from(answer_one(answering, signal, started))),
-                // The answer is already being written. A second signal ends the process at once.
+                // The answer is already being written, so end the process only at a second signal.
                 None if is_repeated => process::exit(i32::from(signal_error(signal).exit_code)),
                 None => is_repeated = true,
             }

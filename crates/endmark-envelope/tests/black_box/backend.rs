@@ -1,4 +1,4 @@
-//! Values that the SQLite file returns cut are reported. (EN-2, EN-3)
+//! Values that the SQLite file already cut are reported. (EN-2, EN-3)
 
 use serde_json::json;
 

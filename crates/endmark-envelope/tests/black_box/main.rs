@@ -1,4 +1,5 @@
-//! The example from outside: one document and one exit code, whatever happens, and a SQLite file that is left alone.
+//! Runs the example as a program. It always returns one document and one exit code, and a rejected command
+//! does not change its SQLite file.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! One parseable document and an exit code that agrees with it, whatever happens. (EN-1, EN-5)
+//! In every case, the program prints one parseable document, and its exit code matches. (EN-1, EN-5)
 
 #![cfg(unix)]
 
@@ -38,7 +38,7 @@ fn a_signal_produces_a_document_and_its_exit_code() {
     }
 }
 
-/// Waits until the thread that answers signals runs. Before that, a signal ends the process.
+/// Waits until the thread that answers signals is running. Before that, a signal would end the process.
 fn wait_for_signal_thread(process: u32) {
     let started = Instant::now();
     while std::fs::read_dir(format!("/proc/{process}/task")).unwrap().count() < 2 {
@@ -94,7 +94,7 @@ fn a_full_disk_is_reported_as_a_failure() {
 }
 
 #[test]
-fn a_reader_that_stops_midway_changes_the_exit_code() {
+fn a_partially_read_answer_changes_the_exit_code() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "t", "--body", &"b".repeat(100_000)]);
     let mut child = tracker.command(["list"]).spawn().unwrap();
@@ -103,7 +103,7 @@ fn a_reader_that_stops_midway_changes_the_exit_code() {
 
     let mut child = tracker.command(["show", "--number", "1"]).spawn().unwrap();
     let mut reader = child.stdout.take().unwrap();
-    // A pipe holds 64 kB, so that the answer cannot be out.
+    // A pipe holds 64 kB, so the program cannot have written the whole answer yet.
     let mut beginning = [0; 100];
     reader.read_exact(&mut beginning).unwrap();
     drop(reader);

@@ -1,4 +1,4 @@
-//! Lists come in pages, and nothing is lost between two of them. (EN-5)
+//! Lists are returned in pages, and no item is lost between two pages. (EN-5)
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn every_issue_appears_once_while_issues_are_added() {
 }
 
 #[test]
-fn a_foreign_cursor_is_refused_with_advice() {
+fn a_foreign_cursor_is_rejected_with_a_hint() {
     let tracker = Tracker::new();
     for _ in 0..2 {
         tracker.data(["create", "--title", "t", "--label", "bug"]);

@@ -15,13 +15,13 @@ pub(crate) struct Tracker {
 }
 
 /// The result of one run.
-pub(crate) struct Run {
+pub(crate) struct RunResult {
     pub(crate) code: i32,
     pub(crate) output: Vec<u8>,
     pub(crate) errors: String,
 }
 
-/// The built example.
+/// Returns the path of the built example.
 pub(crate) fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples").join("tracker");
@@ -42,7 +42,7 @@ impl Tracker {
         self.folder.path().join("issues.db")
     }
 
-    /// The file, as another program would open it.
+    /// Opens the SQLite file as another program would.
     pub(crate) fn sqlite(&self) -> Connection {
         Connection::open(self.file()).unwrap()
     }
@@ -54,16 +54,16 @@ impl Tracker {
         command
     }
 
-    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Run {
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> RunResult {
         let output = self.command(arguments).output().unwrap();
-        Run {
+        RunResult {
             code: output.status.code().unwrap(),
             output: output.stdout,
             errors: String::from_utf8(output.stderr).unwrap(),
         }
     }
 
-    /// The data of an answer that is expected to be yes.
+    /// Runs a command that must succeed, and returns the data of its answer.
     pub(crate) fn data<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Value {
         let run = self.run(arguments);
         let envelope = run.envelope();
@@ -72,14 +72,14 @@ impl Tracker {
     }
 }
 
-impl Run {
-    /// The envelope, checked to be the one document on standard output and to agree with the exit code (EN-1).
+impl RunResult {
+    /// Returns the envelope. It must be the only document on standard output and match the exit code (EN-1).
     pub(crate) fn envelope(&self) -> Value {
         envelope(&self.output, self.code)
     }
 }
 
-/// Does the same for the output of a process that ended with this code.
+/// Returns the envelope in this output of a process with this exit code, with the same checks.
 pub(crate) fn envelope(output: &[u8], code: i32) -> Value {
     let envelope: Value = serde_json::from_slice(&read_with_python(output)).unwrap();
     let names: Vec<&String> = envelope.as_object().unwrap().keys().collect();

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::tracker::{Tracker, program};
 
-/// A command of the README, and its documented answer.
-struct Step {
+/// A command of the README and its documented answer.
+struct ReadmeStep {
     command: String,
     answer: Value,
     code: i32,
 }
 
-fn steps(text: &str) -> Vec<Step> {
+fn steps(text: &str) -> Vec<ReadmeStep> {
     let blocks = text.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let steps = blocks.flat_map(|block| block.split("$ ").skip(1)).map(|step| {
         let (command, rest) = step.split_once('\n').unwrap();
@@ -22,7 +22,7 @@ fn steps(text: &str) -> Vec<Step> {
             None => (rest, 0),
         };
         let answer = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error} in {answer}"));
-        Step { command: command.to_owned(), answer, code }
+        ReadmeStep { command: command.to_owned(), answer, code }
     });
     steps.collect()
 }
@@ -37,7 +37,7 @@ fn every_command_of_the_readme_prints_the_stated_answer() {
     let path = path.unwrap();
     let steps = steps(include_str!("../../README.md"));
     assert!(steps.len() >= 6, "the README shows {} commands", steps.len());
-    for Step { command, answer, code } in steps {
+    for ReadmeStep { command, answer, code } in steps {
         let run = || {
             let output = Command::new("sh")
                 .args(["-c", &command])
@@ -49,7 +49,8 @@ fn every_command_of_the_readme_prints_the_stated_answer() {
             (found, output.status.code())
         };
         let (mut found, mut status) = run();
-        // An answer that fills its limit has a byte less for the text where the time it took has a digit more.
+        // If the answer reaches its size limit, a longer number in `duration_ms` leaves fewer bytes for the
+        // text. So repeat a slow run.
         for _ in 0..20 {
             if !command.contains("--max-response-bytes") || found["meta"]["duration_ms"].as_u64() < Some(10) {
                 break;

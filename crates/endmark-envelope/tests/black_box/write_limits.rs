@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::tracker::Tracker;
 
-/// Every byte of every file in the folder.
+/// Returns the name of each file in the folder and a hash of its bytes.
 fn fingerprint(tracker: &Tracker) -> Vec<(String, u64)> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut files: Vec<(String, u64)> = fs::read_dir(tracker.folder())
@@ -33,7 +33,7 @@ fn a_field_over_255_bytes_is_refused_and_the_file_is_unchanged() {
     assert_eq!(error["field"], "title");
     assert_eq!((&error["limit"], &error["actual"]), (&255.into(), &500.into()));
     assert_eq!(fingerprint(&tracker), before);
-    // The same command with a value that fits does change it.
+    // The same command with a shorter value changes the file.
     tracker.data(["create", "--title", &"x".repeat(255)]);
     assert_ne!(fingerprint(&tracker), before);
 }

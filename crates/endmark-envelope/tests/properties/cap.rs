@@ -1,19 +1,19 @@
-//! A capped envelope is valid JSON of the same shape within its limit, and has a warning with the right counts for
-//! each cut. (EN-5)
+//! A capped envelope is valid JSON of the same shape within its limit, and has a warning with the correct
+//! counts for each cut. (EN-5)
 
 use endmark_envelope::{
-    Document, Envelope, ErrorBody, FieldRules, MIN_RESPONSE_BYTES, TRUNCATION_MARKER, Warning, WarningKind,
-    cap,
+    Document, Envelope, ErrorBody, FieldRules, MIN_RESPONSE_LIMIT_BYTES, TRUNCATION_MARKER, Warning,
+    WarningKind, cap,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A limit, in bytes, within which seven texts can be shortened whatever is in them.
+/// A limit in bytes that is large enough for seven shortened texts with any content.
 const AMPLE_LIMIT_BYTES: usize = 4000;
 
-/// Texts of all lengths, with everything that is hard to cut or to escape.
+/// Texts of all lengths with characters that are difficult to cut or to escape.
 fn text() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         4 => "[a-z ]{1,40}",
@@ -63,7 +63,7 @@ fn document() -> impl Strategy<Value = Document> {
 }
 
 fn limit() -> impl Strategy<Value = usize> {
-    prop_oneof![0..3000_usize, MIN_RESPONSE_BYTES..20_000]
+    prop_oneof![0..3000_usize, MIN_RESPONSE_LIMIT_BYTES..20_000]
 }
 
 /// Returns the two documents as JSON.
@@ -71,7 +71,7 @@ fn read(document: &Document) -> Value {
     serde_json::from_str(&document.to_json()).unwrap()
 }
 
-/// Returns the paths of all texts that differ. Returns `None` if the shapes differ.
+/// Adds the paths of all texts that differ to `found`. Returns false if the shapes differ.
 fn collect_changes(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) -> bool {
     match (before, after) {
         (Value::String(before), Value::String(after)) => {
@@ -116,10 +116,10 @@ proptest! {
     #[test]
     fn a_capped_envelope_is_always_within_its_limit(document in document(), limit in limit()) {
         let capped = cap(document.clone(), limit);
-        prop_assert!(capped.to_json().len() < limit.max(MIN_RESPONSE_BYTES));
+        prop_assert!(capped.to_json().len() < limit.max(MIN_RESPONSE_LIMIT_BYTES));
         let names: Vec<String> = read(&capped).as_object().unwrap().keys().cloned().collect();
         prop_assert_eq!(names, ["ok", "data", "error", "warnings", "meta"]);
-        // Whoever failed before still fails in the same way.
+        // A document with an error keeps an error.
         prop_assert_eq!(capped.error.is_some() || document.error.is_none(), true);
         if let Some(error) = &document.error {
             prop_assert_eq!(capped.exit_code(), error.exit_code);
@@ -137,7 +137,7 @@ proptest! {
         if capped.error.as_ref().map(|error| &error.code) != document.error.as_ref().map(|error| &error.code)
             || (after["data"].is_null() && !before["data"].is_null())
         {
-            // No shortening of texts was enough.
+            // Shortening texts was not enough.
             return Ok(());
         }
         let mut cut = Vec::new();
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn the_longest_texts_are_shortened_first(texts in vec(text(), 1..8), limit in MIN_RESPONSE_BYTES..8000_usize) {
+    fn the_longest_texts_are_shortened_first(texts in vec(text(), 1..8), limit in MIN_RESPONSE_LIMIT_BYTES..8000_usize) {
         let texts: Vec<String> = texts.iter().map(|text| text.repeat(4)).collect();
         let data: Map<String, Value> =
             texts.iter().enumerate().map(|(index, text)| (format!("f{index}"), Value::from(text.as_str()))).collect();
@@ -179,7 +179,7 @@ proptest! {
         let widths = |cut: bool| {
             texts.iter().enumerate().filter(move |(index, _)| is_cut(*index) == cut).map(|(_, text)| width(text))
         };
-        // Seven warnings fit in any case: texts alone are never a reason to give up.
+        // Seven warnings always fit into this limit, so texts alone never cause an error.
         prop_assert!(limit < AMPLE_LIMIT_BYTES || capped.error.is_none());
         if capped.error.is_none() {
             let longest_kept = widths(false).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Turning pages gives every item once, also while items are added. (EN-5)
+//! Reading all pages returns every item once, even while items are added. (EN-5)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -7,7 +7,7 @@ use endmark_envelope::Pages;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
-/// A list that is ordered by a key of two parts, as a table is by a time and an id.
+/// A sort key with two parts, like a time and an id in a table.
 type Key = (u8, u16);
 
 fn keys() -> impl Strategy<Value = BTreeSet<Key>> {

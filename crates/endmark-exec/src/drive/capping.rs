@@ -1,4 +1,4 @@
-//! Caps the output of a command for the envelope, and stores the full output. (CX-5)
+//! Caps the output of a tool for its response, and stores the full output. (CX-5)
 
 use std::io::{Cursor, ErrorKind, Read};
 
@@ -6,42 +6,43 @@ use endmark_context::cap::MIN_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
 use endmark_process::FinishedCommand;
-use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, cap_error};
+use endmark_store::{CapRequest, ChunkSink, Handle, OutputKeeper, cap_chunks_and_keep, cap_error};
 
-use super::{TOO_LARGE_HINT, unfinished_reason};
+use super::{RESPONSE_TOO_LARGE_HINT, unfinished_reason};
 use crate::manifest::OutputKind;
-use crate::output::{Data, cap_data, marks_text};
+use crate::output::{OutputData, cap_data, is_text_incomplete};
 
-/// Bytes of an output that are read at a time.
+/// An output is read in pieces of this many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The code of the warning that an output could not be capped.
+/// Code of the warning that an output could not be capped.
 const NOT_CAPPED: &str = "NOT_CAPPED";
 
-/// The hint for that warning. Only copying an output that exceeds memory to a file can fail here.
+/// The hint for that warning. Capping can only fail here if a very large output cannot be copied to a file.
 const DISK_SPACE_HINT: &str =
     "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
-/// How the output of a tool is capped.
-pub struct CapPlan {
+/// How to cap the output of a tool.
+pub struct OutputCapping {
     request: CapRequest,
-    keeper: Keeper,
+    keeper: OutputKeeper,
     handle: Option<Handle>,
     warnings: Vec<Warning>,
 }
 
-impl CapPlan {
-    /// Creates a plan for this request. The warnings are added to the response.
-    pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
+impl OutputCapping {
+    /// Returns a plan for this request. The response will contain the warnings.
+    pub fn new(request: CapRequest, keeper: OutputKeeper, warnings: Vec<Warning>) -> Self {
         Self { request, keeper, handle: None, warnings }
     }
 
-    /// Returns the data of a command within the limits. If capping fails, the response is still delivered, uncapped.
+    /// Returns the data of a command within the limits. If capping fails, returns the uncapped data with a
+    /// warning.
     pub(super) fn cap_or_warn(
         &mut self,
-        mut data: Data,
+        mut data: OutputData,
         ran: &mut FinishedCommand,
         kind: OutputKind,
-    ) -> Data {
+    ) -> OutputData {
         data.warnings.append(&mut self.warnings);
         match self.cap_data(data.clone(), ran, kind) {
             Ok(data) => data,
@@ -55,10 +56,10 @@ impl CapPlan {
 
     fn cap_data(
         &mut self,
-        data: Data,
+        data: OutputData,
         ran: &mut FinishedCommand,
         kind: OutputKind,
-    ) -> Result<Data, CommandError> {
+    ) -> Result<OutputData, CommandError> {
         let is_all_captured = ran.output.is_whole();
         let mut source: Box<dyn Read> = match ran.copy.take() {
             _ if is_all_captured => Box::new(Cursor::new(ran.output.head.clone())),
@@ -67,8 +68,8 @@ impl CapPlan {
             None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
         };
         let mut cap_request = self.request.clone();
-        if marks_text(&data, unfinished_reason(ran)) {
-            // The marker that follows also counts towards the limit, in any unit.
+        if is_text_incomplete(&data, unfinished_reason(ran)) {
+            // The marker counts towards the limit, whatever its unit is.
             cap_request.limits.most =
                 cap_request.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
@@ -89,14 +90,15 @@ impl CapPlan {
     }
 
     /// Waits until the stored output is durable. Returns the hint for a response that is still too large.
-    pub(super) fn close(self) -> String {
+    pub(super) fn finish(self) -> String {
         self.keeper.close();
         // This hint must not be longer than the one that it replaces.
-        self.handle.map_or_else(|| TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
+        self.handle
+            .map_or_else(|| RESPONSE_TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
     }
 }
 
-fn for_each_chunk(source: &mut dyn Read, take: EachChunk<'_>) -> Result<(), CommandError> {
+fn for_each_chunk(source: &mut dyn Read, take: ChunkSink<'_>) -> Result<(), CommandError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match source.read(&mut buffer) {

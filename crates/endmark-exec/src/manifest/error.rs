@@ -1,35 +1,35 @@
-//! Errors in a manifest.
+//! The errors of manifests.
 
-/// Error in a manifest, with its line and a hint.
+/// An error in a manifest with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub(crate) struct ManifestError {
-    /// The line number, from 1.
+    /// The line number, counted from 1.
     pub(crate) line: usize,
     pub(crate) problem: ManifestProblem,
 }
 
-/// What is wrong with a manifest.
+/// The kind of error in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ManifestProblem {
     #[error("{0}")]
     Syntax(String),
-    #[error("unknown key `{key}`{}", within(section))]
+    #[error("unknown key `{key}`{}", describe_section(section))]
     UnknownKey { key: String, section: String, nearest: Option<String> },
-    #[error("`{key}`{} must be {expected}", within(section))]
+    #[error("`{key}`{} must be {expected}", describe_section(section))]
     Value { key: String, section: String, expected: String },
-    #[error("`{key}` is missing{}", within(section))]
+    #[error("`{key}` is missing{}", describe_section(section))]
     Missing { key: &'static str, section: String },
     #[error("{0}")]
     Contradiction(String),
 }
 
-fn within(section: &str) -> String {
+fn describe_section(section: &str) -> String {
     if section.is_empty() { String::new() } else { format!(" in `{section}`") }
 }
 
 impl ManifestError {
-    /// Returns the error code for programs.
+    /// Returns the error code of the response.
     pub(crate) fn code(&self) -> &'static str {
         match self.problem {
             ManifestProblem::Syntax(_) => "manifest_syntax",
@@ -39,7 +39,7 @@ impl ManifestError {
         }
     }
 
-    /// Returns a hint for correcting the manifest.
+    /// Returns a hint how to correct the manifest.
     pub(crate) fn hint(&self) -> Option<String> {
         match &self.problem {
             ManifestProblem::UnknownKey { nearest: Some(nearest), .. } => {

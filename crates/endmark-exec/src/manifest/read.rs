@@ -1,34 +1,34 @@
-//! Parses TOML into a manifest.
+//! Parses a manifest from TOML.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, Limit, MIN_RESPONSE_BYTES};
-use endmark_failure::Exit;
+use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, Limit, MIN_RESPONSE_LIMIT_BYTES};
+use endmark_failure::ExitStatus;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
-use super::section::{Expected, Section, line};
+use super::section::{ExpectedValue, Section, line_number};
 use super::{
-    ArgumentLimit, ArgumentPlace, ExitMeaning, Manifest, OutputKind, OutputRules, OutputWithFlag,
+    ArgumentLimit, ArgumentSource, ExitMeaning, Manifest, OutputKind, OutputRules, OutputWithFlag,
     PayloadLimit,
 };
 
-/// The largest permitted buffer for output: 1 GiB.
+/// The largest output buffer that a manifest may request: 1 GiB.
 const MAX_CAPTURED_BYTES: u64 = 1 << 30;
-/// The longest permitted time limit, in seconds: a year.
+/// The longest time limit that a manifest may set, in seconds: a year.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// Parses a manifest. Returns the first error, with its line.
+/// Parses a manifest. Returns the first error.
 pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let document = DeTable::parse(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
         let offset = error.span().map_or(0, |span| span.start);
-        ManifestError { line: line(text, offset), problem: ManifestProblem::Syntax(message) }
+        ManifestError { line: line_number(text, offset), problem: ManifestProblem::Syntax(message) }
     })?;
     let mut root = Section::new(text, "", 0, document.get_ref());
     let default = Manifest::default();
-    // Accept a description, which only people read.
+    // A description is accepted, and ignored.
     root.take_optional("description", read_string)?;
     let stdin = root.take_section("stdin")?.map(read_stdin).transpose()?;
     let (max_stdin_bytes, stdin_fields) = stdin.unzip();
@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
         flags_with_value: root.take_optional("flags_with_value", read_flags)?.unwrap_or_default(),
         flags_with_two_values: root.take_optional("flags_with_two_values", read_flags)?.unwrap_or_default(),
         flags_without_value: root.take_optional("flags_without_value", read_flags)?.unwrap_or_default(),
-        max_argument_bytes: root.take_optional("max_argument_bytes", count)?,
+        max_argument_bytes: root.take_optional("max_argument_bytes", read_count)?,
         timeout: root
             .take_optional("timeout_seconds", read_seconds)?
             .map_or(default.timeout, |timeout| Some(timeout).filter(|timeout| !timeout.is_zero())),
@@ -66,13 +66,13 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
 }
 
 fn read_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
-    let max_bytes = section.take_required("max_bytes", count)?;
+    let max_bytes = section.take_required("max_bytes", read_count)?;
     section.finish()?;
     Ok(max_bytes)
 }
 
 fn read_stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestError> {
-    let max_bytes = section.take_required("max_bytes", count)?;
+    let max_bytes = section.take_required("max_bytes", read_count)?;
     let fields = read_payload_limits(&mut section)?;
     section.finish()?;
     Ok((max_bytes, fields))
@@ -86,12 +86,12 @@ fn read_payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, M
 fn read_payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError> {
     let path = section.take_required("path", read_payload_path)?;
     let limit = Limit {
-        max_bytes: section.take_optional("max_bytes", count)?,
-        max_chars: section.take_optional("max_characters", count)?,
-        max_items: section.take_optional("max_items", count)?,
+        max_bytes: section.take_optional("max_bytes", read_count)?,
+        max_chars: section.take_optional("max_characters", read_count)?,
+        max_items: section.take_optional("max_items", read_count)?,
     };
     if limit == Limit::default() {
-        let message = format!("say what `{path}` may have: `max_bytes`, `max_characters` or `max_items`");
+        let message = format!("state a limit of `{path}`: `max_bytes`, `max_characters` or `max_items`");
         return Err(section.contradiction(message));
     }
     section.finish()?;
@@ -100,15 +100,15 @@ fn read_payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, Manifest
 
 fn read_argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
     let name = section.take_required("name", read_identifier)?;
-    let max_bytes = section.take_required("max_bytes", count)?;
+    let max_bytes = section.take_required("max_bytes", read_count)?;
     let position = section.take_optional("position", read_position)?;
-    let flags = section.take_optional("flag", read_flags)?.map(ArgumentPlace::Flags);
-    let variable = section.take_optional("environment", read_identifier)?.map(ArgumentPlace::Environment);
+    let flags = section.take_optional("flag", read_flags)?.map(ArgumentSource::Flags);
+    let variable = section.take_optional("environment", read_identifier)?.map(ArgumentSource::Environment);
     let mut places = [position, flags, variable].into_iter().flatten();
     let place = match (places.next(), places.next()) {
         (Some(place), None) => place,
         (None, _) => {
-            let message = format!("name the place of `{name}`: `position`, `flag` or `environment`");
+            let message = format!("state where `{name}` is: `position`, `flag` or `environment`");
             return Err(section.contradiction(message));
         }
         (Some(_), Some(_)) => {
@@ -118,7 +118,7 @@ fn read_argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestErro
     };
     let fields = read_payload_limits(&mut section)?;
     section.finish()?;
-    Ok(ArgumentLimit { name, place, max_bytes, fields })
+    Ok(ArgumentLimit { name, source: place, max_bytes, fields })
 }
 
 fn read_output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
@@ -131,9 +131,13 @@ fn read_output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let captured = section
         .take_optional("max_captured_bytes", |value| read_bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
     let response = section.take_optional("max_response_bytes", |value| {
-        read_bounded_number(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
+        read_bounded_number(
+            value,
+            u64::try_from(MIN_RESPONSE_LIMIT_BYTES).unwrap_or(u64::MAX),
+            MAX_CAPTURED_BYTES,
+        )
     })?;
-    let pages = section.take_optional("pages", list)?;
+    let pages = section.take_optional("pages", read_list_path)?;
     let mut fields = FieldRules::default();
     for rules in section.take_sections("fields")? {
         let (path, rule) = read_field(rules)?;
@@ -151,7 +155,7 @@ fn read_output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     })
 }
 
-/// Parses the rules for one flag. A rule that is not given is the same as without the flag.
+/// Parses the rules for certain flags. Rules that are not given are the same as without the flags.
 fn read_output_with_flag(
     mut section: Section<'_>,
     otherwise: OutputKind,
@@ -168,9 +172,9 @@ fn read_output_with_flag(
 fn read_field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
     let path = section.take_required("path", read_pattern)?;
     let rule = FieldRule {
-        max_bytes: section.take_optional("max_bytes", count)?,
-        max_chars: section.take_optional("max_characters", count)?,
-        max_items: section.take_optional("max_items", count)?,
+        max_bytes: section.take_optional("max_bytes", read_count)?,
+        max_chars: section.take_optional("max_characters", read_count)?,
+        max_items: section.take_optional("max_items", read_count)?,
         bytes_in: section.take_optional("bytes_field", read_identifier)?,
         chars_in: section.take_optional("characters_field", read_identifier)?,
         items_in: section.take_optional("items_field", read_identifier)?,
@@ -187,7 +191,7 @@ fn read_exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, 
     let mut meanings = BTreeMap::new();
     for (offset, key, value) in section.entries() {
         let code = key.parse::<u8>().map(i32::from).map_err(|_| {
-            let message = format!("`{key}` is no exit code: those are the numbers from 0 to 255");
+            let message = format!("`{key}` is not an exit code: write a number from 0 to 255");
             section.error_at(offset, ManifestProblem::Contradiction(message))
         })?;
         let meaning = match value.get_ref() {
@@ -197,11 +201,11 @@ fn read_exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, 
                 read_meaning(Section::new(section.text(), &name, value.span().start, table))?
             }
             value => {
-                let code = read_word(value).map_err(|_| {
+                let code = read_error_code(value).map_err(|_| {
                     let expected = "`ok`, the word for an error, or { error = \"word\", … }".to_owned();
                     section.value_error(key, offset, expected)
                 })?;
-                ExitMeaning::Error { code, exit: Exit::Upstream, message: None, hint: None }
+                ExitMeaning::Error { code, exit: ExitStatus::Upstream, message: None, hint: None }
             }
         };
         meanings.insert(code, meaning);
@@ -211,8 +215,8 @@ fn read_exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, 
 
 fn read_meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> {
     let meaning = ExitMeaning::Error {
-        code: section.take_required("error", read_word)?,
-        exit: section.take_optional("exit_code", read_exit)?.unwrap_or(Exit::Upstream),
+        code: section.take_required("error", read_error_code)?,
+        exit: section.take_optional("exit_code", read_exit)?.unwrap_or(ExitStatus::Upstream),
         message: section.take_optional("message", read_string)?,
         hint: section.take_optional("hint", read_string)?,
     };
@@ -220,19 +224,19 @@ fn read_meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> 
     Ok(meaning)
 }
 
-fn read_string(value: &DeValue<'_>) -> Result<String, Expected> {
+fn read_string(value: &DeValue<'_>) -> Result<String, ExpectedValue> {
     value.as_str().map(str::to_owned).ok_or_else(|| "a string".to_owned())
 }
 
-/// Parses a non-empty string without `=` and control characters.
-fn read_identifier(value: &DeValue<'_>) -> Result<String, Expected> {
+/// Parses a string that is not empty and has neither `=` nor control characters.
+fn read_identifier(value: &DeValue<'_>) -> Result<String, ExpectedValue> {
     let is_name = |name: &&str| !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control());
     let name = value.as_str().filter(is_name);
     name.map(str::to_owned).ok_or_else(|| "a name".to_owned())
 }
 
 /// Parses an error code.
-fn read_word(value: &DeValue<'_>) -> Result<String, Expected> {
+fn read_error_code(value: &DeValue<'_>) -> Result<String, ExpectedValue> {
     let is_word = |word: &&str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
     };
@@ -240,8 +244,8 @@ fn read_word(value: &DeValue<'_>) -> Result<String, Expected> {
     word.map(str::to_owned).ok_or_else(|| "a word of letters, digits, `_` and `-`".to_owned())
 }
 
-/// Parses a string or a list of strings, all of them non-empty.
-fn read_strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+/// Parses a string, or a list of strings. No string may be empty.
+fn read_strings(value: &DeValue<'_>) -> Result<Vec<String>, ExpectedValue> {
     let expected = || "a string that is not empty, or a list of such".to_owned();
     let full =
         |value: &DeValue<'_>| read_string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
@@ -251,81 +255,82 @@ fn read_strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     }
 }
 
-/// Parses the paths in a response to which a rule applies, starting from `data`.
-fn read_pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+/// Parses a pattern for the paths that a rule applies to. The paths start with `data`.
+fn read_pattern(value: &DeValue<'_>) -> Result<FieldPattern, ExpectedValue> {
     let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
     let is_in_data = path.steps().next() == FieldPattern::data().steps().next();
     is_in_data.then_some(path).ok_or_else(expected)
 }
 
-/// Parses the paths in a payload to which a limit applies, starting from its root.
-fn read_payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+/// Parses a pattern for the paths in a payload that a limit applies to. The paths start at the root of the
+/// payload.
+fn read_payload_path(value: &DeValue<'_>) -> Result<FieldPattern, ExpectedValue> {
     let path = value.as_str().filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
     path.ok_or_else(|| "the path of a field, like `title`, `items[*].title` or `[*].title`".to_owned())
 }
 
-/// Parses the path of one list, starting from `data`.
-fn list(value: &DeValue<'_>) -> Result<FieldPath, Expected> {
+/// Parses the path of a list. It starts with `data`.
+fn read_list_path(value: &DeValue<'_>) -> Result<FieldPath, ExpectedValue> {
     let expected = || "the path of a list, like `data` or `data.items`".to_owned();
     let path: FieldPath = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
     let is_in_data = path.segments().first() == FieldPath::data().segments().first();
     is_in_data.then_some(path).ok_or_else(expected)
 }
 
-fn read_words(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+fn read_words(value: &DeValue<'_>) -> Result<Vec<String>, ExpectedValue> {
     let expected = "a list of words, like [\"git\", \"log\"]";
     value.as_array().ok_or(expected)?;
     read_strings(value).map_err(|_| expected.to_owned())
 }
 
-fn read_flags(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+fn read_flags(value: &DeValue<'_>) -> Result<Vec<String>, ExpectedValue> {
     let is_flag = |flag: &String| flag.len() > 1 && flag.starts_with('-') && !flag.contains('=');
     let flags = read_strings(value).ok().filter(|flags| flags.iter().all(is_flag));
     flags.ok_or_else(|| "a flag, like \"--title\" or [\"-t\", \"--title\"]".to_owned())
 }
 
-fn integer(value: &DeValue<'_>) -> Option<i64> {
+fn as_integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
 }
 
-fn count(value: &DeValue<'_>) -> Result<u64, Expected> {
-    let count = integer(value).and_then(|number| u64::try_from(number).ok());
+fn read_count(value: &DeValue<'_>) -> Result<u64, ExpectedValue> {
+    let count = as_integer(value).and_then(|number| u64::try_from(number).ok());
     count.ok_or_else(|| "a whole number, 0 or more".to_owned())
 }
 
-fn read_bounded_number(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
-    let count = count(value).ok().filter(|count| (least..=most).contains(count));
+fn read_bounded_number(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, ExpectedValue> {
+    let count = read_count(value).ok().filter(|count| (least..=most).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok());
     count.ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-fn read_position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
-    let number = integer(value).filter(|number| *number != 0);
+fn read_position(value: &DeValue<'_>) -> Result<ArgumentSource, ExpectedValue> {
+    let number = as_integer(value).filter(|number| *number != 0);
     let index = number.and_then(|number| usize::try_from(number.unsigned_abs() - 1).ok());
     match (number, index) {
-        (Some(number), Some(index)) => Ok(ArgumentPlace::Position { index, from_end: number < 0 }),
+        (Some(number), Some(index)) => Ok(ArgumentSource::Position { index, from_end: number < 0 }),
         _ => Err("a whole number, from 1 for the first or from -1 for the last".to_owned()),
     }
 }
 
-fn read_seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
+fn read_seconds(value: &DeValue<'_>) -> Result<Duration, ExpectedValue> {
     let written = match value {
         DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
-        // Integers up to the maximum number of seconds are exact in floating point.
-        value => integer(value).and_then(|number| i32::try_from(number).ok()).map(f64::from),
+        // A floating-point number represents all integers up to the maximum exactly.
+        value => as_integer(value).and_then(|number| i32::try_from(number).ok()).map(f64::from),
     };
     let seconds = written.filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds));
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| format!("a number of seconds from 0 to {MAX_SECONDS}"))
 }
 
-fn read_flag(value: &DeValue<'_>) -> Result<bool, Expected> {
+fn read_flag(value: &DeValue<'_>) -> Result<bool, ExpectedValue> {
     value.as_bool().ok_or_else(|| "`true` or `false`".to_owned())
 }
 
-fn read_kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
+fn read_kind(value: &DeValue<'_>) -> Result<OutputKind, ExpectedValue> {
     match value.as_str() {
         Some("json") => Ok(OutputKind::Json),
         Some("jsonl") => Ok(OutputKind::Jsonl),
@@ -335,11 +340,11 @@ fn read_kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
     }
 }
 
-fn read_exit(value: &DeValue<'_>) -> Result<Exit, Expected> {
-    match integer(value) {
-        Some(1) => Ok(Exit::No),
-        Some(2) => Ok(Exit::Usage),
-        Some(3) => Ok(Exit::Upstream),
+fn read_exit(value: &DeValue<'_>) -> Result<ExitStatus, ExpectedValue> {
+    match as_integer(value) {
+        Some(1) => Ok(ExitStatus::Negative),
+        Some(2) => Ok(ExitStatus::Usage),
+        Some(3) => Ok(ExitStatus::Upstream),
         _ => Err("1 (the answer is no), 2 (invalid input, nothing done) or 3 (the tool failed)".to_owned()),
     }
 }

@@ -1,4 +1,5 @@
-//! One table of a manifest. Each key is removed when it is parsed, so a remaining key is unknown.
+//! One table of a manifest. Known keys are recorded while they are parsed, so that an unknown key can be
+//! reported.
 
 use endmark_failure::nearest;
 use toml::Spanned;
@@ -9,27 +10,27 @@ use super::error::{ManifestError, ManifestProblem};
 /// A table that is being parsed.
 pub(super) struct Section<'a> {
     text: &'a str,
-    /// The table's name in errors; empty for the root.
+    /// The name of the table in errors. Empty for the root.
     name: String,
-    /// The offset of the table in bytes.
+    /// The byte offset of the table in the manifest.
     start: usize,
     table: &'a DeTable<'a>,
     known_keys: Vec<&'static str>,
 }
 
-/// The expected value, as the end of the sentence "… must be …".
-pub(super) type Expected = String;
+/// What a value must be, as the end of the sentence "… must be …".
+pub(super) type ExpectedValue = String;
 
 impl<'a> Section<'a> {
     pub(super) fn new(text: &'a str, name: &str, start: usize, table: &'a DeTable<'a>) -> Self {
         Self { text, name: name.to_owned(), start, table, known_keys: Vec::new() }
     }
 
-    /// Parses the value of an optional key with `read`.
+    /// Parses the value of an optional key with `read`. Returns `None` if the key is missing.
     pub(super) fn take_optional<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
+        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, ExpectedValue>,
     ) -> Result<Option<T>, ManifestError> {
         self.known_keys.push(key);
         let Some(value) = self.table.get(key) else { return Ok(None) };
@@ -39,28 +40,28 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Parses the value of a required key.
+    /// Parses the value of a required key with `read`.
     pub(super) fn take_required<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
+        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, ExpectedValue>,
     ) -> Result<T, ManifestError> {
         self.take_optional(key, read)?.ok_or_else(|| self.missing_key(key))
     }
 
-    /// Returns the error for this missing key.
+    /// Returns the error of a missing key.
     pub(super) fn missing_key(&self, key: &'static str) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Missing { key, section: self.name.clone() })
     }
 
-    /// Returns the table at this key.
+    /// Returns the table at this key. Returns `None` if the key is missing.
     pub(super) fn take_section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ManifestError> {
         let table = self.take_optional(key, |value| value.as_table().ok_or_else(|| "a table".to_owned()))?;
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
         Ok(table.map(|table| Section::new(self.text, &self.name_below(key), start, table)))
     }
 
-    /// Returns the list of tables at this key.
+    /// Returns the list of tables at this key. Empty if the key is missing.
     pub(super) fn take_sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
         let expected = || format!("a list of tables: write each under `[[{key}]]`");
         let list = self.take_optional(key, |value| {
@@ -72,7 +73,7 @@ impl<'a> Section<'a> {
         Ok(list.unwrap_or_default().into_iter().map(section).collect())
     }
 
-    /// Returns all keys with their values, for a table with arbitrary keys.
+    /// Returns all keys with their values. Used for a table with arbitrary keys.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &'a str, &'a Spanned<DeValue<'a>>)> {
         self.table.iter().map(|(key, value)| (key.span().start, key.get_ref().as_ref(), value))
     }
@@ -82,18 +83,18 @@ impl<'a> Section<'a> {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// Creates an error at this byte offset.
+    /// Returns an error at this byte offset.
     pub(super) fn error_at(&self, offset: usize, problem: ManifestProblem) -> ManifestError {
-        ManifestError { line: line(self.text, offset), problem }
+        ManifestError { line: line_number(self.text, offset), problem }
     }
 
-    /// Creates an error about a value in this table.
-    pub(super) fn value_error(&self, key: &str, offset: usize, expected: Expected) -> ManifestError {
+    /// Returns the error that a value in this table is not as expected.
+    pub(super) fn value_error(&self, key: &str, offset: usize, expected: ExpectedValue) -> ManifestError {
         let (key, section) = (key.to_owned(), self.name.clone());
         self.error_at(offset, ManifestProblem::Value { key, section, expected })
     }
 
-    /// Creates an error about the table as a whole.
+    /// Returns the error that keys of this table contradict each other.
     pub(super) fn contradiction(&self, message: String) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Contradiction(message))
     }
@@ -102,7 +103,7 @@ impl<'a> Section<'a> {
         self.text
     }
 
-    /// Rejects the first key that was not parsed.
+    /// Fails if the table has a key that is not known.
     pub(super) fn finish(self) -> Result<(), ManifestError> {
         let unknown = |key: &str| !self.known_keys.contains(&key);
         let mut found: Vec<_> = self.entries().filter(|(_, key, _)| unknown(key)).collect();
@@ -121,7 +122,7 @@ fn as_table<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a
     Some((item.span().start, item.get_ref().as_table()?))
 }
 
-/// Returns the line number of a byte offset, from 1.
-pub(super) fn line(text: &str, offset: usize) -> usize {
+/// Returns the number of the line that contains a byte offset, counted from 1.
+pub(super) fn line_number(text: &str, offset: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..offset.min(text.len())]).count() + 1
 }

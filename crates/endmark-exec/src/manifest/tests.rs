@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: &str = r#"
+const MANIFEST_WITH_ALL_KEYS: &str = r#"
 description = "notes"
 command = ["notes", "add"]
 flags_with_value = "--tag"
@@ -55,14 +55,14 @@ characters_field = "length"
 
 #[test]
 fn every_manifest_setting_is_parsed() {
-    let manifest = parse(ALL).unwrap();
+    let manifest = parse(MANIFEST_WITH_ALL_KEYS).unwrap();
     assert_eq!(manifest.command, ["notes", "add"]);
     assert_eq!((manifest.timeout, manifest.grace), (Some(Duration::from_millis(1500)), Duration::ZERO));
     assert_eq!((manifest.max_stdin_bytes, manifest.max_stderr_bytes), (Some(10), 0));
     let limits: Vec<_> =
         manifest.arguments.iter().map(|limit| (limit.name.as_str(), limit.max_bytes)).collect();
     assert_eq!(limits, [("title", 255), ("body", 16), ("token", 64)]);
-    assert_eq!(manifest.arguments[1].place, ArgumentPlace::Position { index: 0, from_end: true });
+    assert_eq!(manifest.arguments[1].source, ArgumentSource::Position { index: 0, from_end: true });
     assert_eq!((manifest.output.kind, manifest.output.max_captured_bytes), (OutputKind::Jsonl, 1024));
     assert_eq!(manifest.output.pages, Some(FieldPath::data()));
     let title = FieldPath::data().index(3).key("title");
@@ -70,13 +70,13 @@ fn every_manifest_setting_is_parsed() {
     let odd = FieldPath::data().index(0).key("odd key");
     assert_eq!(manifest.output.fields.rule_for(&odd).chars_in.as_deref(), Some("length"));
     assert_eq!(manifest.exit_codes[&1], ExitMeaning::Success);
-    assert!(matches!(&manifest.exit_codes[&5], ExitMeaning::Error { exit: Exit::No, .. }));
+    assert!(matches!(&manifest.exit_codes[&5], ExitMeaning::Error { exit: ExitStatus::Negative, .. }));
     assert_eq!(parse(""), Ok(Manifest::default()));
     assert_eq!(parse("timeout_seconds = 0").unwrap().timeout, None);
 }
 
-/// Faulty manifests, each with the line of the fault, the message and the hint.
-const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
+/// Invalid manifests, each with the line of the error, its message and its hint.
+const INVALID_MANIFESTS: &[(&str, usize, &str, Option<&str>)] = &[
     ("a = ", 1, "", None),
     (
         "\nmax_argumnt_bytes = 1",
@@ -94,7 +94,7 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
     (
         "[[arguments]]\nname = \"x\"\nmax_bytes = 1",
         1,
-        "name the place of `x`: `position`, `flag` or `environment`",
+        "state where `x` is: `position`, `flag` or `environment`",
         None,
     ),
     (
@@ -130,7 +130,7 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
         "`pages` in `output` must be the path of a list, like `data` or `data.items`",
         None,
     ),
-    ("[exit_codes]\n256 = \"x\"", 2, "`256` is no exit code: those are the numbers from 0 to 255", None),
+    ("[exit_codes]\n256 = \"x\"", 2, "`256` is not an exit code: write a number from 0 to 255", None),
     (
         "[exit_codes]\n1 = 7",
         2,
@@ -143,8 +143,8 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn a_manifest_error_names_its_line_and_the_nearest_key() {
-    for (text, line, message, hint) in FAULTS {
+fn a_manifest_error_has_its_line_and_suggests_the_nearest_key() {
+    for (text, line, message, hint) in INVALID_MANIFESTS {
         let error = parse(text).unwrap_err();
         assert_eq!(error.line, *line, "{text}: {error}");
         if !message.is_empty() {
@@ -164,10 +164,10 @@ proptest! {
 
     #[test]
     fn a_damaged_manifest_is_valid_or_an_error(
-        at in 0..ALL.len(), length in 0_usize..12, insert in "[\\[\\]=\"{}\\-_a-z0-9\n]{0,6}",
+        at in 0..MANIFEST_WITH_ALL_KEYS.len(), length in 0_usize..12, insert in "[\\[\\]=\"{}\\-_a-z0-9\n]{0,6}",
     ) {
-        let (begin, end) = (ALL.floor_char_boundary(at), ALL.floor_char_boundary((at + length).min(ALL.len())));
-        let text = format!("{}{insert}{}", &ALL[..begin], &ALL[end..]);
+        let (begin, end) = (MANIFEST_WITH_ALL_KEYS.floor_char_boundary(at), MANIFEST_WITH_ALL_KEYS.floor_char_boundary((at + length).min(MANIFEST_WITH_ALL_KEYS.len())));
+        let text = format!("{}{insert}{}", &MANIFEST_WITH_ALL_KEYS[..begin], &MANIFEST_WITH_ALL_KEYS[end..]);
         if let Err(error) = parse(&text) {
             prop_assert!((1..=text.lines().count() + 1).contains(&error.line));
         }

@@ -1,25 +1,29 @@
-//! Caps data to the size that a model may read, and reports what was left out. (CX-5)
+//! Caps data to the size that a model may read, and reports the omitted parts. (CX-5)
 
-use endmark_context::cap::{CapError, Capped, Capper, Format, Limits, RequestedFormat};
+use endmark_context::cap::{CapError, CappedValue, Capper, Format, Limits, RequestedFormat};
 use endmark_envelope::{FieldPath, Segment, Warning};
 use endmark_text::replace_lone_surrogates;
 use serde_json::{Map, Value};
 
 use super::super::manifest::OutputKind;
-use super::{Data, possible_loss};
+use super::{OutputData, possibly_incomplete_value};
 
-/// Returns the data within these limits. `printed` is the complete output, capped while it arrived. For JSON
-/// it is used only if the capture contains just the beginning. Otherwise the parsed data is capped.
+/// Returns the data within these limits.
+///
+/// `printed` is the complete output, which was capped while it arrived. For JSON, it is only used if a part
+/// of the output was not captured. Otherwise, the parsed data is capped.
+///
 /// # Errors
+///
 /// [`CapError`] if the limits are too small.
 pub(crate) fn cap_data(
-    data: Data,
+    data: OutputData,
     is_all_captured: bool,
     kind: OutputKind,
-    printed: Capped,
+    printed: CappedValue,
     limits: Limits,
     unended: Option<&str>,
-) -> Result<Data, CapError> {
+) -> Result<OutputData, CapError> {
     let is_json = match kind {
         OutputKind::Json => printed.format == Format::Json,
         OutputKind::Jsonl => printed.format == Format::JsonLines,
@@ -29,7 +33,7 @@ pub(crate) fn cap_data(
     let seen =
         (is_json && !is_all_captured && data.fault.is_none()).then(|| parse_capped(&printed)).flatten();
     let mut data = if let Some(value) = seen {
-        Data {
+        OutputData {
             value,
             is_text: false,
             cuts: Vec::new(),
@@ -39,20 +43,20 @@ pub(crate) fn cap_data(
     } else if data.is_text {
         let text = Map::from_iter([("text".to_owned(), Value::from(printed.text))]);
         let warnings = join_warnings(data.warnings, printed.warnings.into_iter().map(move_to_text));
-        // The capper read the complete output, even if the capture contains only a part of it.
+        // The capper has read the complete output, even if only a part was captured.
         let cuts = data.cuts.into_iter().filter(|cut| cut.original.is_none()).collect();
-        Data { value: text.into(), warnings, cuts, ..data }
+        OutputData { value: text.into(), warnings, cuts, ..data }
     } else {
         let mut capper = Capper::new(RequestedFormat::Json, limits)?.with_path(FieldPath::data());
         capper.push(data.value.to_string().as_bytes())?;
         let shortened = capper.finish()?;
         let Some(value) = parse_capped(&shortened) else { return Ok(data) };
-        // Capping has changed the paths inside the data.
+        // The paths inside the data have changed by capping, so only cuts of the whole value are kept.
         let cuts = data.cuts.into_iter().filter(|cut| cut.pointer.is_empty()).collect();
-        Data { value, cuts, warnings: join_warnings(data.warnings, shortened.warnings), ..data }
+        OutputData { value, cuts, warnings: join_warnings(data.warnings, shortened.warnings), ..data }
     };
     if let Some(why) = unended.filter(|_| data.cuts.is_empty()) {
-        data.cuts.extend(possible_loss(&data.value, why));
+        data.cuts.extend(possibly_incomplete_value(&data.value, why));
     }
     Ok(data)
 }
@@ -61,8 +65,8 @@ fn join_warnings(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) 
     before.into_iter().chain(more).collect()
 }
 
-/// Returns the JSON value of a capped text, or `None` if it is not JSON.
-fn parse_capped(capped: &Capped) -> Option<Value> {
+/// Parses the JSON in a capped text. Returns `None` if it is not JSON.
+fn parse_capped(capped: &CappedValue) -> Option<Value> {
     let text = replace_lone_surrogates(&capped.text);
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let mut values = values.collect::<Result<Vec<_>, _>>().ok()?;

@@ -1,4 +1,4 @@
-//! A value in the data that is known to be incomplete. (EN-2)
+//! Values in the data that are known to be incomplete. (EN-2)
 
 use endmark_envelope::{FieldPath, Size, TRUNCATION_MARKER, Warning};
 use serde_json::Value;
@@ -6,21 +6,22 @@ use serde_json::Value;
 /// A value in the data that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IncompleteValue {
-    /// The JSON Pointer of the value in the data.
+    /// The JSON Pointer of the value within the data.
     pub(crate) pointer: String,
     pub(crate) original: Option<Size>,
-    /// The reason, in one sentence.
+    /// The reason in one sentence.
     pub(crate) message: String,
 }
 
 impl IncompleteValue {
-    /// Returns the value's path from the root of the document.
+    /// Returns the path of the value from the root of the document.
     pub(super) fn path(&self, data: &Value) -> FieldPath {
-        path(data, &self.pointer)
+        pointer_to_path(data, &self.pointer)
     }
 
-    /// Adds the truncation marker to a text, and returns the warning. If the text already has a warning
-    /// (`found`), that one contains the size without the marker, and perhaps the original size.
+    /// Adds the truncation marker to a text, and returns the warning about it. `found` is an earlier warning
+    /// about the same text. If there is one, its size does not include the marker, and it may contain the
+    /// original size.
     pub(super) fn mark(&self, data: &mut Value, path: FieldPath, found: Option<Warning>) -> Warning {
         let size = match data.pointer_mut(&self.pointer) {
             Some(Value::String(text)) => {
@@ -44,8 +45,8 @@ impl IncompleteValue {
     }
 }
 
-/// Converts a JSON Pointer in the data to a path. The target need not exist.
-fn path(data: &Value, pointer: &str) -> FieldPath {
+/// Converts a JSON Pointer within the data to a path. The value does not have to exist.
+fn pointer_to_path(data: &Value, pointer: &str) -> FieldPath {
     let mut path = FieldPath::data();
     let mut value = Some(data);
     for token in pointer.split('/').skip(1) {
@@ -79,7 +80,7 @@ mod tests {
             ("/0", r#"data["0"]"#),
             ("/none/of", "data.none.of"),
         ] {
-            assert_eq!(path(&data, pointer).to_string(), expected);
+            assert_eq!(pointer_to_path(&data, pointer).to_string(), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Output that is JSON: one value or several. (EN-1, PC-1)
+//! Parses output that is JSON: one value or several. (EN-1, PC-1)
 
 use std::borrow::Cow;
 
@@ -7,23 +7,23 @@ use endmark_text::detect::detect_strict;
 use endmark_text::{CompletedText, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
 use serde_json::Value;
 
-use super::lossy_values::{loss_warnings, with_infinite_as_text};
-use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
-use endmark_process::Captured;
+use super::lossy_values::{loss_warnings, with_out_of_range_as_text};
+use super::{IncompleteValue, JsonFault, NO_OUTPUT, OutputData, text};
+use endmark_process::CapturedStream;
 
-/// Maximum number of open brackets that are reported, innermost first.
-const MAX_CUTS: usize = 16;
+/// At most this many unclosed brackets are reported, starting with the innermost.
+const MAX_REPORTED_CUTS: usize = 16;
 
-/// How many values are expected.
+/// The number of JSON values that are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// One value, which is the data.
+pub(super) enum ExpectedValues {
+    /// One value. It becomes the data.
     Single,
-    /// Any number of values, which form a list.
+    /// Any number of values. They become a list.
     Many,
 }
 
-impl Shape {
+impl ExpectedValues {
     fn format(self) -> Format {
         match self {
             Self::Single => Format::Json,
@@ -32,12 +32,12 @@ impl Shape {
     }
 
     fn parse(self, text: &str) -> Result<Value, serde_json::Error> {
-        self.parse_as_it_is(text).or_else(|error| {
-            with_infinite_as_text(text).map_or(Err(error), |text| self.parse_as_it_is(&text))
+        self.parse_strictly(text).or_else(|error| {
+            with_out_of_range_as_text(text).map_or(Err(error), |text| self.parse_strictly(&text))
         })
     }
 
-    fn parse_as_it_is(self, text: &str) -> Result<Value, serde_json::Error> {
+    fn parse_strictly(self, text: &str) -> Result<Value, serde_json::Error> {
         let text = &*replace_lone_surrogates(text);
         match self {
             Self::Single => serde_json::from_str(text),
@@ -48,7 +48,7 @@ impl Shape {
         }
     }
 
-    /// Returns the value that represents empty output.
+    /// Returns the value that an empty output means.
     fn empty_value(self) -> Value {
         match self {
             Self::Single => Value::Null,
@@ -57,46 +57,53 @@ impl Shape {
     }
 }
 
-/// Parses the output as JSON. Truncated JSON returns its reliable beginning. Other output is returned as text.
-pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> Data) -> Data {
-    let text = decode(captured);
+/// Parses output as JSON. If the JSON is truncated, returns its reliable beginning. Returns any other output
+/// as text.
+pub(super) fn read(
+    captured: &CapturedStream,
+    shape: ExpectedValues,
+    as_text: impl FnOnce() -> OutputData,
+) -> OutputData {
+    let text = decode_output(captured);
     if captured.is_whole() {
         if text.trim_ascii().is_empty() {
             let warnings = match shape {
-                Shape::Single => vec![Warning::notice(NO_OUTPUT, "the tool wrote nothing; `data` is null")],
-                Shape::Many => Vec::new(),
+                ExpectedValues::Single => {
+                    vec![Warning::notice(NO_OUTPUT, "the tool wrote nothing; `data` is null")]
+                }
+                ExpectedValues::Many => Vec::new(),
             };
-            return Data { warnings, ..Data::new(shape.empty_value()) };
+            return OutputData { warnings, ..OutputData::new(shape.empty_value()) };
         }
         if let Ok(value) = shape.parse(&text) {
-            return Data { warnings: loss_warnings(&text, &value), ..Data::new(value) };
+            return OutputData { warnings: loss_warnings(&text, &value), ..OutputData::new(value) };
         }
     }
-    // Truncated JSON may still end with the newline that tools print at the end.
-    close(captured, &text, shape)
-        .or_else(|fault| close(captured, text.trim_end(), shape).map_err(|_| fault))
-        .unwrap_or_else(|fault| Data { fault: Some(fault), ..as_text() })
+    // Truncated JSON may still end with the newline that tools print at their end.
+    close_truncated(captured, &text, shape)
+        .or_else(|fault| close_truncated(captured, text.trim_end(), shape).map_err(|_| fault))
+        .unwrap_or_else(|fault| OutputData { fault: Some(fault), ..as_text() })
 }
 
-/// Parses the output as JSON only if all of it is JSON: one object or list, or several of them.
-pub(super) fn guess(captured: &Captured) -> Option<Data> {
-    let text = decode(captured);
+/// Parses output as JSON only if it consists completely of JSON objects and lists.
+pub(super) fn parse_if_json(captured: &CapturedStream) -> Option<OutputData> {
+    let text = decode_output(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
-    let read = |shape: Shape| shape.parse(&text).ok();
+    let read = |shape: ExpectedValues| shape.parse(&text).ok();
     let is_structured = |value: &Value| value.is_object() || value.is_array();
     let many = || {
-        let values = read(Shape::Many)?;
+        let values = read(ExpectedValues::Many)?;
         values.as_array()?.iter().all(is_structured).then_some(values)
     };
-    let value = read(Shape::Single).or_else(many)?;
-    Some(Data { warnings: loss_warnings(&text, &value), ..Data::new(value) })
+    let value = read(ExpectedValues::Single).or_else(many)?;
+    Some(OutputData { warnings: loss_warnings(&text, &value), ..OutputData::new(value) })
 }
 
-/// Returns what is missing after an output that is treated as text although it is the beginning of JSON.
-pub(super) fn incomplete_beginning(captured: &Captured) -> Option<IncompleteValue> {
-    let text = decode(captured);
+/// Returns what is missing if the output is shown as text but is the beginning of JSON.
+pub(super) fn incomplete_beginning(captured: &CapturedStream) -> Option<IncompleteValue> {
+    let text = decode_output(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
@@ -109,14 +116,18 @@ pub(super) fn incomplete_beginning(captured: &Captured) -> Option<IncompleteValu
     })
 }
 
-/// Decodes the output, or the captured beginning of it, without a byte order mark.
-fn decode(captured: &Captured) -> Cow<'_, str> {
+/// Decodes the captured output without a byte order mark.
+fn decode_output(captured: &CapturedStream) -> Cow<'_, str> {
     let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);
     if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::valid_beginning(bytes).into() }
 }
 
-/// Returns the reliable beginning of truncated JSON with its brackets closed, and the incomplete values.
-fn close(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFault> {
+/// Closes the brackets of truncated JSON. Returns its reliable beginning with the incomplete values.
+fn close_truncated(
+    captured: &CapturedStream,
+    text: &str,
+    shape: ExpectedValues,
+) -> Result<OutputData, JsonFault> {
     let format = shape.format();
     let verdict = detect_strict(text.as_bytes(), &format).verdict;
     if let Verdict::Malformed { index, reason } = verdict {
@@ -131,39 +142,49 @@ fn close(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFaul
     let fault = captured.is_whole().then_some(JsonFault::Truncated { bytes: captured.bytes });
     let is_cut = !captured.is_whole() || verdict != Verdict::Whole;
     if !is_cut {
-        return Ok(Data::new(value));
+        return Ok(OutputData::new(value));
     }
     let warnings = loss_warnings(&completed.text, &value);
-    Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::new(value) })
+    Ok(OutputData {
+        warnings,
+        cuts: incomplete_values(captured, &completed, shape),
+        fault,
+        ..OutputData::new(value)
+    })
 }
 
-/// Returns why well-formed JSON cannot be parsed: too deep nesting, or half a surrogate pair.
+/// Returns the reason why well-formed JSON cannot be parsed: it is nested too deeply, or has half a surrogate
+/// pair.
 fn unreadable_fault(text: &str, error: &serde_json::Error) -> JsonFault {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>();
     JsonFault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
 }
 
-/// Returns the incomplete values in the data: the root first, then the innermost ones.
-fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<IncompleteValue> {
+/// Returns the incomplete values in the data: the root first, then the innermost values.
+fn incomplete_values(
+    captured: &CapturedStream,
+    completed: &CompletedText,
+    shape: ExpectedValues,
+) -> Vec<IncompleteValue> {
     let why = if captured.is_whole() {
         "the tool's output ends in the middle"
     } else {
         "the output is too large to be kept"
     };
     let prefix = match shape {
-        Shape::Single => String::new(),
-        Shape::Many => format!("/{}", completed.value),
+        ExpectedValues::Single => String::new(),
+        ExpectedValues::Many => format!("/{}", completed.value),
     };
     let whole = IncompleteValue {
         pointer: String::new(),
-        // If the tool was stopped, the full size is unknown.
+        // If the tool was stopped, the size of the complete output is unknown.
         original: (!captured.is_whole())
             .then_some(Size { bytes: captured.bytes, chars: captured.characters }),
         message: format!("{why}: this is its beginning"),
     };
     let places = completed.unfinished();
-    let skipped = places.len().saturating_sub(MAX_CUTS);
+    let skipped = places.len().saturating_sub(MAX_REPORTED_CUTS);
     let inner = places.skip(skipped).map(|place| IncompleteValue {
         pointer: format!("{prefix}{}", place.pointer),
         original: None,

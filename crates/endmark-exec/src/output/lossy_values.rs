@@ -1,5 +1,5 @@
-//! Reports what parsed JSON values cannot represent. These are digits beyond 64 bits or beyond the precision
-//! of floating-point numbers, numbers out of range, and repeated names in one object. (EN-2)
+//! Reports values that parsing cannot represent: digits beyond 64 bits or beyond the precision of
+//! floating-point numbers, numbers out of range, and repeated names in an object. (EN-2)
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use endmark_envelope::{FieldPath, Warning};
 use endmark_text::json::string_end;
 use serde_json::Value;
 
-/// The code of the warning that numbers lost digits.
+/// Code of the warning that numbers lost digits.
 const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
-/// The code of the warning that numbers are returned as strings.
+/// Code of the warning that numbers are returned as strings.
 const NUMBER_AS_TEXT: &str = "NUMBER_AS_TEXT";
-/// The code of the warning that only the last value of a repeated name was kept.
+/// Code of the warning that only the last value of a repeated name was kept.
 const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
-/// This many digits distinguish any two 64-bit floating-point numbers.
+/// This many significant digits identify any 64-bit floating-point number.
 const FLOAT_DIGITS: usize = 17;
-/// Maximum digits of a number in a warning.
+/// Maximum number of digits that a warning shows of a number.
 const SHOWN_DIGITS: usize = 40;
 
-/// Returns a warning for each kind of loss when this JSON text was parsed into this value.
+/// Returns a warning for each kind of loss. `value` is the result of parsing `json`.
 pub(super) fn loss_warnings(json: &str, value: &Value) -> Vec<Warning> {
-    let found = Tokens::new(json);
-    let rounded = found.first_large.map(|first| {
+    let found = JsonTokens::new(json);
+    let rounded = found.first_rounded.map(|first| {
         let shown = &first[..first.len().min(SHOWN_DIGITS)];
-        let who = match found.large {
+        let who = match found.rounded {
             1 => "one number has".to_owned(),
             count => format!("{count} numbers have"),
         };
@@ -32,16 +32,18 @@ pub(super) fn loss_warnings(json: &str, value: &Value) -> Vec<Warning> {
             format!("{who} more digits than are kept; the first begins with {shown}"),
         )
     });
-    let as_text = found.infinite.first().map(|first| {
-        let who = match found.infinite.len() {
+    let as_text = found.out_of_range.first().map(|first| {
+        let who = match found.out_of_range.len() {
             1 => "one number is".to_owned(),
             count => format!("{count} numbers are"),
         };
         let shown = &json[first.start..first.end.min(first.start + SHOWN_DIGITS)];
-        let message = format!("{who} larger than a floating-point number can be, and given as text; the first begins with {shown}");
+        let message = format!(
+            "{who} too large for a floating-point number, and returned as text; the first begins with {shown}"
+        );
         Warning { field: Some(FieldPath::data()), ..Warning::notice(NUMBER_AS_TEXT, message) }
     });
-    let duplicates = found.names.saturating_sub(members(value));
+    let duplicates = found.names.saturating_sub(count_members(value));
     let duplicates = (duplicates > 0).then(|| {
         let who = match duplicates {
             1 => "one member has".to_owned(),
@@ -49,16 +51,16 @@ pub(super) fn loss_warnings(json: &str, value: &Value) -> Vec<Warning> {
         };
         data_warning(
             DUPLICATE_NAMES,
-            format!("{who} a name that comes again in the same object; the last one counts"),
+            format!("{who} a name that is repeated in the same object; the last value counts"),
         )
     });
     rounded.into_iter().chain(as_text).chain(duplicates).collect()
 }
 
-/// Returns the JSON text with strings instead of numbers that are out of range, which some databases write
-/// for infinity. Returns `None` for texts without such numbers.
-pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
-    let infinite = Tokens::new(json).infinite;
+/// Returns the JSON text with numbers that are out of range replaced by strings. Some databases write such
+/// numbers for infinity. Returns `None` if there are no such numbers.
+pub(super) fn with_out_of_range_as_text(json: &str) -> Option<String> {
+    let infinite = JsonTokens::new(json).out_of_range;
     let mut text = String::with_capacity(json.len() + 2 * infinite.len());
     let mut behind = 0;
     for number in &infinite {
@@ -72,13 +74,13 @@ pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     (!infinite.is_empty()).then_some(text)
 }
 
-/// Creates a warning about a value anywhere in the data.
+/// Returns a warning about values anywhere in the data.
 fn data_warning(code: &str, message: String) -> Warning {
     Warning { field: Some(FieldPath::data()), ..Warning::truncation(code, message) }
 }
 
-/// Returns the total number of members of all objects.
-fn members(value: &Value) -> u64 {
+/// Returns the total number of members of all objects in a value.
+fn count_members(value: &Value) -> u64 {
     let mut count = 0;
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -94,19 +96,19 @@ fn members(value: &Value) -> u64 {
     count
 }
 
-/// Counts tokens in a JSON text. The counts are meaningless if the text is malformed.
+/// Counts numbers and names in a JSON text. The counts are meaningless if the text is not valid JSON.
 #[derive(Debug, Default)]
-struct Tokens<'a> {
-    /// Numbers that lose digits.
-    large: u64,
-    first_large: Option<&'a str>,
-    /// The ranges of numbers that are out of range for a floating-point number.
-    infinite: Vec<Range<usize>>,
-    /// The number of member names.
+struct JsonTokens<'a> {
+    /// How many numbers lose digits.
+    rounded: u64,
+    first_rounded: Option<&'a str>,
+    /// The byte ranges of numbers that are out of range.
+    out_of_range: Vec<Range<usize>>,
+    /// The number of names of members.
     names: u64,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> JsonTokens<'a> {
     fn new(json: &'a str) -> Self {
         let mut found = Self::default();
         let mut rest = json;
@@ -124,22 +126,22 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    /// Counts the number at the beginning of the text, and returns the text after it.
+    /// Counts the number at the start of `text`, and returns the text after it.
     fn read_number(&mut self, text: &'a str, place: usize) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
         let (number, after) = text.split_at(end);
         if number.parse().is_ok_and(f64::is_infinite) {
-            self.infinite.push(place..place + end);
+            self.out_of_range.push(place..place + end);
         } else if is_rounded(number) {
-            self.first_large = self.first_large.or(Some(number));
-            self.large += 1;
+            self.first_rounded = self.first_rounded.or(Some(number));
+            self.rounded += 1;
         }
         after
     }
 }
 
-/// Whether parsing this JSON number loses digits. Integers are limited to 64 bits, other numbers to the
+/// Whether a JSON number loses digits when it is parsed. Integers have at most 64 bits, and other numbers the
 /// precision of floating point.
 fn is_rounded(number: &str) -> bool {
     let digits = number.trim_start_matches('-');
@@ -151,7 +153,7 @@ fn is_rounded(number: &str) -> bool {
     mantissa.trim_matches('0').len() > FLOAT_DIGITS
 }
 
-/// Returns the text after the string that begins here.
+/// Returns the text after the string that starts here.
 fn skip_string(text: &str) -> &str {
     string_end(text.as_bytes(), 0).and_then(|end| text.get(end..)).unwrap_or_default()
 }

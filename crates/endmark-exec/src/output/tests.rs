@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use endmark_envelope::{Document, MIN_RESPONSE_BYTES};
-use endmark_process::Capture;
+use endmark_envelope::{Document, MIN_RESPONSE_LIMIT_BYTES};
+use endmark_process::StreamCapture;
 
 const KINDS: [OutputKind; 4] = [OutputKind::Json, OutputKind::Jsonl, OutputKind::Text, OutputKind::Auto];
 
@@ -11,19 +11,19 @@ fn rules(kind: OutputKind) -> OutputRules {
     OutputRules { kind, ..OutputRules::default() }
 }
 
-fn capture(bytes: &[u8], limit: usize) -> Captured {
-    let mut capture = Capture::new(limit);
+fn capture(bytes: &[u8], limit: usize) -> CapturedStream {
+    let mut capture = StreamCapture::new(limit);
     capture.push(bytes);
     capture.finish()
 }
 
-fn data(bytes: impl AsRef<[u8]>, kind: OutputKind) -> Data {
+fn data(bytes: impl AsRef<[u8]>, kind: OutputKind) -> OutputData {
     let mut data = read(&capture(bytes.as_ref(), 1 << 20), &rules(kind), None);
-    disclose(&mut data, &FieldRules::default());
+    disclose_truncation(&mut data, &FieldRules::default());
     data
 }
 
-fn fields(data: &Data) -> Vec<String> {
+fn fields(data: &OutputData) -> Vec<String> {
     data.warnings
         .iter()
         .map(|warning| warning.field.as_ref().map(ToString::to_string).unwrap_or_default())
@@ -31,23 +31,23 @@ fn fields(data: &Data) -> Vec<String> {
 }
 
 #[test]
-fn json_becomes_data_and_text_becomes_text() {
+fn json_becomes_data_and_other_output_becomes_text() {
     assert_eq!(
         data("\u{feff} {\"a\": [1.5, \"é\"]}\n", OutputKind::Json),
-        Data::new(json!({"a": [1.5, "é"]}))
+        OutputData::new(json!({"a": [1.5, "é"]}))
     );
     assert_eq!(data("{\"a\":1}\n{\"a\":2}\n", OutputKind::Jsonl).value, json!([{"a": 1}, {"a": 2}]));
     assert_eq!(data("{\"a\":1}\n[2]", OutputKind::Auto).value, json!([{"a": 1}, [2]]));
     assert_eq!(data("42\n", OutputKind::Auto).value, json!({"text": "42\n"}));
     assert_eq!(data("[not json]", OutputKind::Auto).value, json!({"text": "[not json]"}));
     assert_eq!(data("{\"a\":1}", OutputKind::Text).value, json!({"text": "{\"a\":1}"}));
-    assert_eq!(data("", OutputKind::Jsonl), Data::new(json!([])));
+    assert_eq!(data("", OutputKind::Jsonl), OutputData::new(json!([])));
     let nothing = data(" \n", OutputKind::Json);
     assert_eq!((nothing.value, nothing.warnings[0].code.as_str()), (Value::Null, NO_OUTPUT));
 }
 
 #[test]
-fn cut_json_is_closed_and_every_cut_is_named() {
+fn cut_json_is_closed_and_every_cut_is_reported() {
     for end in ["", "\n"] {
         let cut = data(
             format!("{{\"items\": [{{\"id\": 1}}, {{\"id\": 2, \"title\": \"Har{end}"),
@@ -80,13 +80,13 @@ fn invalid_json_is_shown_as_text_with_the_error() {
 fn output_too_large_to_keep_reports_its_size() {
     let list = format!("[{}\"é\"]", "\"é\",".repeat(1000));
     let mut kept = read(&capture(list.as_bytes(), 400), &rules(OutputKind::Json), None);
-    disclose(&mut kept, &FieldRules::default());
+    disclose_truncation(&mut kept, &FieldRules::default());
     assert_eq!((kept.fault, kept.value[0].as_str()), (None, Some("é")));
     assert_eq!(kept.warnings[0].original_bytes, Some(list.len() as u64));
     assert_eq!(kept.warnings[0].original_length, Some(list.chars().count() as u64));
     let text = format!("begin {} end", "é".repeat(1000));
     let mut kept = read(&capture(text.as_bytes(), 101), &rules(OutputKind::Text), None);
-    disclose(&mut kept, &FieldRules::default());
+    disclose_truncation(&mut kept, &FieldRules::default());
     let (beginning, tail) = (kept.value["text"].as_str().unwrap(), kept.value["tail"].as_str().unwrap());
     assert!(beginning.starts_with("begin é") && beginning.ends_with("é…[truncated]"), "{beginning}");
     assert!(tail.starts_with('é') && tail.ends_with(" end"), "{tail}");
@@ -106,7 +106,7 @@ fn few_binary_bytes_are_kept_and_counted() {
 }
 
 #[test]
-fn numbers_that_lose_precision_are_named() {
+fn numbers_that_lose_precision_are_reported() {
     for (text, expected) in [
         ("[18446744073709551615, -9223372036854775808, -0, \"99999999999999999999\"]", None),
         ("[1.5e3, 0.10000000000000001, 100.000000000000000000, -0.0, 1E-300]", None),
@@ -139,7 +139,7 @@ fn duplicate_names_are_counted() {
             .collect::<Vec<_>>()
     };
     assert_eq!(of("{\"a\": {\"a\": 1}, \"b\" : [{\"a\": \": \\\":\"}]}"), Vec::<String>::new());
-    let twice = "2 members have a name that comes again in the same object; the last one counts";
+    let twice = "2 members have a name that is repeated in the same object; the last value counts";
     assert_eq!(of("[{\"a\": 1, \"a\": 2}, {\"b\": 1, \"\\u0062\": 2}]"), [twice]);
 }
 
@@ -160,7 +160,7 @@ fn the_end_of_an_oversized_text_is_shown() {
 fn output_of_a_terminated_tool_may_be_incomplete() {
     let of = |text: &str, kind| {
         let mut data = read(&capture(text.as_bytes(), 1000), &rules(kind), Some("it was made to end"));
-        disclose(&mut data, &FieldRules::default());
+        disclose_truncation(&mut data, &FieldRules::default());
         (data.value.clone(), fields(&data))
     };
     let cut = |field: &str| vec![field.to_owned()];
@@ -170,7 +170,7 @@ fn output_of_a_terminated_tool_may_be_incomplete() {
     assert_eq!(of("", OutputKind::Text), (json!({"text": ""}), vec![]));
 }
 
-/// Returns bytes that are often JSON, often almost JSON, and otherwise arbitrary.
+/// Generates bytes that are often JSON, often almost JSON, and otherwise arbitrary.
 fn outputs() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::sample::select(vec![
@@ -203,7 +203,7 @@ fn outputs() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_output_is_one_bounded_answer_without_silent_loss(
+    fn any_output_becomes_one_bounded_response_without_silent_loss(
         bytes in outputs(), repeat in 1_usize..200, limit in 0_usize..5000, has_ended: bool,
     ) {
         let bytes = bytes.repeat(repeat);
@@ -211,11 +211,11 @@ proptest! {
             let captured = capture(&bytes, limit);
             let is_whole = captured.is_whole();
             let mut data = read(&captured, &rules(kind), (!has_ended).then_some("it was made to end"));
-            disclose(&mut data, &FieldRules::default());
-            let Data { value, warnings, .. } = data;
-            let document = Document { data: value, error: None, warnings, duration_ms: 0 }.within(MIN_RESPONSE_BYTES);
+            disclose_truncation(&mut data, &FieldRules::default());
+            let OutputData { value, warnings, .. } = data;
+            let document = Document { data: value, error: None, warnings, duration_ms: 0 }.within(MIN_RESPONSE_LIMIT_BYTES);
             let json = document.to_json();
-            prop_assert!(json.len() < MIN_RESPONSE_BYTES);
+            prop_assert!(json.len() < MIN_RESPONSE_LIMIT_BYTES);
             let read: Value = serde_json::from_str(&json).unwrap();
             prop_assert_eq!(read.as_object().unwrap().len(), 5);
             if !is_whole {

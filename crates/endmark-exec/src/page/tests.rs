@@ -7,29 +7,29 @@ fn document(data: Value) -> Document {
     Document { data, error: None, warnings: Vec::new(), duration_ms: 0 }
 }
 
-fn ask(items: &[Value], limit: usize, cursor: Option<&str>) -> Result<Document, PageError> {
+fn request_page(items: &[Value], limit: usize, cursor: Option<&str>) -> Result<Document, PageError> {
     let list = FieldPath::data().key("items");
     let command = ["list".into()];
     let paging = PageRequest { list: &list, command: &command, cursor, max_response_bytes: limit };
-    page(document(json!({"items": items, "more": "text"})), &paging)
+    paginate(document(json!({"items": items, "more": "text"})), &paging)
 }
 
-fn code(error: PageError) -> String {
+fn error_code(error: PageError) -> String {
     ErrorBody::from(error).code
 }
 
-fn next(document: &Document) -> Option<String> {
+fn next_cursor(document: &Document) -> Option<String> {
     document.warnings.iter().find_map(|warning| warning.handle.clone())
 }
 
 #[test]
 fn a_fitting_list_is_unchanged_and_a_cursor_belongs_to_its_command() {
     let items = vec![json!(1), json!(2)];
-    let whole = ask(&items, 2000, None).unwrap();
+    let whole = request_page(&items, 2000, None).unwrap();
     assert_eq!((whole.data["items"].clone(), whole.warnings.len()), (json!([1, 2]), 0));
     let items: Vec<Value> = (0..1000).map(|number| json!(number)).collect();
-    let first = ask(&items, 2000, None).unwrap();
-    let cursor = next(&first).unwrap();
+    let first = request_page(&items, 2000, None).unwrap();
+    let cursor = next_cursor(&first).unwrap();
     assert_eq!(first.warnings[0].field, Some(FieldPath::data().key("items")));
     assert_eq!(first.warnings[0].original_bytes, Some(serde_json::to_string(&items).unwrap().len() as u64));
     let list = FieldPath::data().key("items");
@@ -40,16 +40,19 @@ fn a_fitting_list_is_unchanged_and_a_cursor_belongs_to_its_command() {
         max_response_bytes: 2000,
     };
     assert_eq!(
-        page(document(json!({"items": items})), &other).map_err(code),
+        paginate(document(json!({"items": items})), &other).map_err(error_code),
         Err("INVALID_CURSOR".to_owned())
     );
-    assert_eq!(ask(&items, 2000, Some("nonsense")).map_err(code), Err("INVALID_CURSOR".to_owned()));
+    assert_eq!(
+        request_page(&items, 2000, Some("nonsense")).map_err(error_code),
+        Err("INVALID_CURSOR".to_owned())
+    );
     let gone = Vec::from(&items[900..]);
-    assert_eq!(ask(&gone, 2000, Some(&cursor)).map_err(code), Err("LIST_CHANGED".to_owned()));
+    assert_eq!(request_page(&gone, 2000, Some(&cursor)).map_err(error_code), Err("LIST_CHANGED".to_owned()));
 }
 
 /// Returns the same response with the longest possible duration.
-fn slow(document: &Document) -> Document {
+fn with_longest_duration(document: &Document) -> Document {
     Document { duration_ms: u64::MAX, ..document.clone() }
 }
 
@@ -58,13 +61,13 @@ fn the_page_reserves_space_for_the_duration() {
     let items: Vec<Value> = (100..500).map(|number| json!(number)).collect();
     let whole = document(json!({"items": items, "more": "text"})).to_json().len();
     for limit in whole - 30..whole + 30 {
-        let shown = ask(&items, limit, None).unwrap();
-        assert!(slow(&shown).to_json().len() < limit, "{limit}");
+        let shown = request_page(&items, limit, None).unwrap();
+        assert!(with_longest_duration(&shown).to_json().len() < limit, "{limit}");
     }
 }
 
 #[test]
-fn warnings_stay_with_their_items() {
+fn a_warning_is_on_the_page_of_its_item() {
     let list = FieldPath::data();
     let items: Vec<Value> = (0..200).map(|number| json!({"n": format!("item {number}")})).collect();
     let mut document = document(json!(items));
@@ -77,14 +80,14 @@ fn warnings_stay_with_their_items() {
     loop {
         let paging =
             PageRequest { list: &list, command: &[], cursor: cursor.as_deref(), max_response_bytes: 2000 };
-        let page = page(document.clone(), &paging).unwrap();
+        let page = paginate(document.clone(), &paging).unwrap();
         for warning in &page.warnings {
             if let Some([_, Segment::Index(index), _]) = warning.field.as_ref().map(FieldPath::segments) {
                 seen.push(before + index);
             }
         }
         before += page.data.as_array().unwrap().len();
-        cursor = next(&page);
+        cursor = next_cursor(&page);
         if cursor.is_none() {
             break;
         }
@@ -108,11 +111,11 @@ proptest! {
         let (mut cursor, mut seen) = (None, Vec::new());
         let mut added = added.into_iter();
         loop {
-            let document = ask(&items, limit, cursor.as_deref()).unwrap();
-            prop_assert!(slow(&document).to_json().len() < limit);
+            let document = request_page(&items, limit, cursor.as_deref()).unwrap();
+            prop_assert!(with_longest_duration(&document).to_json().len() < limit);
             prop_assert_eq!(&document.data["more"], "text");
             seen.extend(document.data["items"].as_array().unwrap().iter().cloned());
-            cursor = next(&document);
+            cursor = next_cursor(&document);
             if cursor.is_none() {
                 break;
             }

@@ -4,37 +4,37 @@ use std::collections::{HashMap, HashSet};
 
 use crate::finding::{Finding, OtherField};
 
-/// A text, and whether it was cut.
+/// A text, and whether its finding was cut.
 pub(crate) type Piece<'a> = (&'a str, bool);
 
-/// The maximum number of pieces to compare. More pieces may contain repetitions, but nothing is lost.
+/// The maximum number of pieces that are compared. Further ones may repeat others, but none is lost.
 const MAX_PIECES: usize = 512;
 
-/// Joins distinct texts.
+/// Joins the distinct texts with semicolons. Returns `None` if there are no texts.
 pub(crate) fn join_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
     let distinct = distinct_pieces(pieces);
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
-/// Returns the pieces in order. Repeated pieces, pieces whose lines are contiguous in another one, and cut pieces
-/// that begin another one are dropped.
+/// Returns the pieces in order, without repetitions. Also drops a piece whose lines occur together in another one, and
+/// a cut piece that another one starts with.
 pub(crate) fn distinct_pieces<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
     let lines: Vec<String> = pieces.iter().take(MAX_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
-    let is_there = |own: &String, is_cut: bool| {
+    let is_contained = |own: &String, is_cut: bool| {
         let cut_line = &own[..own.len() - 1];
         let mut longer = lines.iter().filter(|other| other.len() > own.len());
         longer.any(|other| other.contains(own.as_str()) || is_cut && other.starts_with(cut_line))
     };
-    let within = lines.iter().zip(&pieces).map(|(own, (_, is_cut))| is_there(own, *is_cut));
-    let within = within.chain(std::iter::repeat(false));
-    let left = pieces.iter().zip(within).filter(|(_, is_within)| !is_within);
-    left.map(|((text, _), _)| *text).collect()
+    let contained = lines.iter().zip(&pieces).map(|(own, (_, is_cut))| is_contained(own, *is_cut));
+    let within = contained.chain(std::iter::repeat(false));
+    let remaining = pieces.iter().zip(within).filter(|(_, is_within)| !is_within);
+    remaining.map(|((text, _), _)| *text).collect()
 }
 
-/// Joins the unknown fields of several findings, each with whether it was cut. The result has each name once with all
-/// its distinct values.
+/// Joins the unknown fields of several findings. The flag of a field states whether its finding was cut. The result
+/// contains each name once, with all its distinct values.
 pub(crate) fn join_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn join_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, 
         let value = if values.iter().any(|(value, _)| value.contains('\n')) {
             distinct_pieces(values).join("\n")
         } else {
-            // Splits values that were joined before, so that joining again repeats nothing.
+            // Split values that were joined before, so that joining them again repeats nothing.
             let pieces =
                 values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
             distinct_pieces(pieces).join("; ")
@@ -76,9 +76,9 @@ mod tests {
 
     use super::{Piece, distinct_pieces};
 
-    /// A reference implementation that compares each text with all others.
-    fn distinct_naively<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
-        let is_left_out = |at: usize, (text, is_cut): &Piece<'_>| {
+    /// Reference implementation that compares each text with all others.
+    fn naive_distinct_pieces<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
+        let is_dropped = |at: usize, (text, is_cut): &Piece<'_>| {
             let lines: Vec<&str> = text.split('\n').collect();
             pieces[..at].iter().any(|(earlier, _)| earlier == text)
                 || pieces.iter().filter(|(other, _)| other != text).any(|(other, _)| {
@@ -87,7 +87,7 @@ mod tests {
                         || *is_cut && other.starts_with(text)
                 })
         };
-        let left = pieces.iter().enumerate().filter(|(at, piece)| !is_left_out(*at, piece));
+        let left = pieces.iter().enumerate().filter(|(at, piece)| !is_dropped(*at, piece));
         left.map(|(_, (text, _))| *text).collect()
     }
 
@@ -105,11 +105,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_fast_join_equals_comparing_all_pairs(
+        fn distinct_pieces_equals_the_naive_comparison(
             pieces in prop::collection::vec(("[ab]{1,2}(\n[ab]{0,2}){0,4}", any::<bool>()), 0..12),
         ) {
             let pieces: Vec<Piece<'_>> = pieces.iter().map(|(text, is_cut)| (text.as_str(), *is_cut)).collect();
-            prop_assert_eq!(distinct_pieces(pieces.iter().copied()), distinct_naively(&pieces));
+            prop_assert_eq!(distinct_pieces(pieces.iter().copied()), naive_distinct_pieces(&pieces));
         }
     }
 }

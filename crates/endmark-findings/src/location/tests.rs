@@ -1,12 +1,12 @@
 use super::*;
 
-fn read(text: &str) -> String {
+fn read_places(text: &str) -> String {
     let location = Location::read(text).unwrap();
     location.places().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn locations_are_recognised_in_spellings_of_models() {
+fn locations_are_parsed_in_the_spellings_of_models() {
     for (text, expected) in [
         ("src/db/user.rs:41-58", "src/db/user.rs:41-58"),
         ("`src/db/user.rs:41`", "src/db/user.rs:41"),
@@ -63,7 +63,7 @@ fn locations_are_recognised_in_spellings_of_models() {
         ("Entire application", ""),
         ("src/v2/a.rs", "src/v2/a.rs"),
     ] {
-        assert_eq!(read(text), expected, "{text}");
+        assert_eq!(read_places(text), expected, "{text}");
     }
     assert_eq!(Location::read(" `` "), None);
 }
@@ -100,12 +100,12 @@ fn locations_are_separated_from_surrounding_text() {
         ("app/users/[id]/route.ts", "app/users/[id]/route.ts"),
         ("lib/Foo@2.js:5", "lib/Foo@2.js:5"),
     ] {
-        assert_eq!(read(text), expected, "{text}");
+        assert_eq!(read_places(text), expected, "{text}");
     }
 }
 
 #[test]
-fn words_beside_lines_are_distinguished_from_lines() {
+fn words_besides_files_and_lines_are_detected() {
     for (text, expected) in [
         ("src/a.rs:10 (login)", true),
         ("POST /login (src/a.rs:10)", true),
@@ -125,7 +125,7 @@ fn words_beside_lines_are_distinguished_from_lines() {
 
 /// Repetitive input is parsed in linear time and on a small stack.
 #[test]
-fn odd_texts_are_parsed_in_linear_time() {
+fn repetitive_texts_are_parsed_in_linear_time() {
     for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", " of a", "/", "(1,", "a.rs(b.rs("] {
         assert!(Location::read(&text.repeat(20_000)).is_some());
     }

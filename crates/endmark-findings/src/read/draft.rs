@@ -1,34 +1,34 @@
-//! A finding whose fields are being parsed. (AR-1)
+//! Collects the fields of a finding while it is parsed. (AR-1)
 
 use super::evidence::EvidenceCollector;
 use super::grammar::Headline;
 use super::key::Key;
-use crate::stand_in::{is_placeholder, is_uninformative};
+use crate::placeholder::{is_placeholder, is_uninformative};
 use crate::unknown_fields::OtherFields;
 use crate::{Cwe, Field, Finding, FindingId, Location, Position, ReadFinding, RemarkKind, Severity};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Draft {
+pub(super) struct FindingDraft {
     pub(super) id: FindingId,
     title: String,
     position: Position,
-    /// The values as written, each with its position. Evidence is kept separately.
+    /// The values as written, each with its position. Evidence is stored separately.
     values: Vec<(Key, String, Position)>,
     pub(super) evidence: Option<EvidenceCollector>,
     /// Whether the next lines may be evidence.
     pub(super) is_in_evidence: bool,
-    /// Whether a blank line followed all of it.
+    /// Whether a blank line followed the last line.
     pub(super) is_ended_by_blank: bool,
-    /// Whether another turn may have begun within it, so that it may be incomplete.
+    /// Whether another turn of the conversation may have begun inside the finding, so that it may be incomplete.
     pub(super) is_interrupted: bool,
-    /// The field that continues at the end of the text and is incomplete.
+    /// The field that was continued last. It is incomplete if the text ends here.
     pub(super) growing_key: Option<Key>,
-    /// Unknown fields.
+    /// The unknown fields.
     pub(super) other: OtherFields,
     pub(super) has_headline: bool,
-    /// The last known field.
-    last_value: &'static str,
+    /// The name of the last known field. Empty before the first one.
+    last_field_name: &'static str,
 }
 
 /// The outcome of a draft.
@@ -38,7 +38,7 @@ pub(super) enum DraftOutcome {
     Template(Position),
 }
 
-impl Draft {
+impl FindingDraft {
     pub(super) fn new(id: FindingId, title: &str, position: Position) -> Self {
         Self {
             id,
@@ -52,11 +52,11 @@ impl Draft {
             growing_key: None,
             other: OtherFields::default(),
             has_headline: false,
-            last_value: "",
+            last_field_name: "",
         }
     }
 
-    /// Creates a finding whose first line contains severity and weakness.
+    /// Creates a finding whose first line contains the severity, the weakness, or both.
     pub(super) fn from_headline(id: FindingId, head: &Headline<'_>, position: Position) -> Self {
         let mut draft = Self { has_headline: true, ..Self::new(id, &head.title, position) };
         for (field, part) in [(Field::Severity, head.severity), (Field::Cwe, head.cwe)] {
@@ -64,31 +64,31 @@ impl Draft {
                 draft.set(Key::Finding(field), part, position);
             }
         }
-        Self { last_value: "", ..draft }
+        Self { last_field_name: "", ..draft }
     }
 
-    /// Sets an unknown field, unless its name is already present.
+    /// Sets an unknown field, unless its name is already present. Returns whether it was set.
     pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
-        self.other.set(name, value, self.last_value)
+        self.other.set(name, value, self.last_field_name)
     }
 
-    /// Sets the first part of its evidence.
+    /// Sets the evidence, which the next lines may continue.
     pub(super) fn set_evidence(&mut self, evidence: EvidenceCollector) {
-        (self.evidence, self.last_value) = (Some(evidence), Field::Evidence.name());
+        (self.evidence, self.last_field_name) = (Some(evidence), Field::Evidence.name());
     }
 
-    /// Whether it has no fields yet in addition to its first line.
+    /// Whether the finding has no fields yet besides its first line.
     pub(super) fn is_bare(&self) -> bool {
-        self.last_value.is_empty() && self.other.is_empty()
+        self.last_field_name.is_empty() && self.other.is_empty()
     }
 
-    /// Whether it may have ended: it has all required fields, or a blank line followed its evidence.
+    /// Whether the finding may have ended: it has all required fields, or a blank line followed its evidence.
     pub(super) fn may_have_ended(&self) -> bool {
         self.evidence.is_some() && self.is_ended_by_blank
             || Field::REQUIRED.into_iter().all(|field| self.value(Key::Finding(field)).is_some())
     }
 
-    /// Returns the value of a field so far. For evidence this is an empty text if there is any.
+    /// Returns the value of a field so far. If there is evidence, returns an empty text for it.
     pub(super) fn value(&self, key: Key) -> Option<&str> {
         match key {
             Key::Title => Some(self.title.as_str()).filter(|title| !title.is_empty()),
@@ -98,12 +98,12 @@ impl Draft {
         }
     }
 
-    /// Sets a value. If it is empty, the value may follow on the next lines.
+    /// Sets a value. If it is empty, the next lines may contain it.
     pub(super) fn set(&mut self, key: Key, value: &str, position: Position) {
         match key {
             Key::Title => value.clone_into(&mut self.title),
             key => {
-                self.last_value = match key {
+                self.last_field_name = match key {
                     Key::Finding(field) => field.name(),
                     _ => Field::Location.name(),
                 };
@@ -112,7 +112,7 @@ impl Draft {
         }
     }
 
-    /// Continues the value that was set last.
+    /// Appends to the value that was set last. Items are separated by commas, steps of a flow by arrows.
     pub(super) fn append(&mut self, key: Key, more: &str, is_item: bool) {
         self.growing_key = Some(key);
         if let Some((_, value, _)) = self.values.iter_mut().rfind(|(known, ..)| *known == key) {
@@ -127,12 +127,12 @@ impl Draft {
         }
     }
 
-    /// Removes a value.
-    pub(super) fn forget(&mut self, key: Key) {
+    /// Removes the value of a field.
+    pub(super) fn remove(&mut self, key: Key) {
         self.values.retain(|(known, ..)| *known != key);
     }
 
-    /// Returns the finding. `is_ended` states that the text after it closed it.
+    /// Finishes the finding. `is_ended` states that text follows which ends it.
     pub(super) fn finish(mut self, is_ended: bool) -> DraftOutcome {
         let position = self.position;
         if self.is_template() {
@@ -141,7 +141,7 @@ impl Draft {
         let is_open = self.evidence.as_ref().is_some_and(EvidenceCollector::is_open);
         let is_ended = (is_ended || self.is_ended_by_blank && !is_open) && !self.is_interrupted;
         if let Some(growing) = self.growing_key.filter(|_| !is_ended) {
-            self.forget(growing);
+            self.remove(growing);
         }
         let mut remarks = Vec::new();
         let finding = self.into_finding(&mut remarks);
@@ -158,9 +158,10 @@ impl Draft {
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
         let (other, is_headed) = (self.other.into_fields(), self.has_headline);
-        let mut finding = Finding { id: self.id, title: self.title, other, is_headed, ..Finding::default() };
+        let mut finding =
+            Finding { id: self.id, title: self.title, other, has_headline: is_headed, ..Finding::default() };
         let (mut location, mut lines, mut last_line) = (None, None, None);
-        let mut beside_severity = Vec::new();
+        let mut cwe_in_severity = Vec::new();
         for (key, value, position) in self.values {
             let text = value.trim().to_owned();
             if text.is_empty() {
@@ -168,7 +169,7 @@ impl Draft {
             }
             match key {
                 Key::Finding(field) if is_uninformative(field, &text) => {
-                    remarks.push((RemarkKind::SaysNothing, text, position));
+                    remarks.push((RemarkKind::PlaceholderValue, text, position));
                 }
                 Key::Finding(Field::Location) => location = Some(text),
                 Key::Lines => lines = Some((text, position)),
@@ -181,7 +182,7 @@ impl Draft {
                     if let Some(Severity::Other(_)) = finding.severity {
                         remarks.push((RemarkKind::UnknownSeverity, text, position));
                     } else {
-                        beside_severity = Cwe::find_in(&text);
+                        cwe_in_severity = Cwe::find_in(&text);
                     }
                 }
                 Key::Finding(Field::Cwe) => {
@@ -197,7 +198,7 @@ impl Draft {
             }
         }
         // `severity: High (CWE-89)`
-        Cwe::add_new(&mut finding.cwe, beside_severity);
+        Cwe::add_new(&mut finding.cwe, cwe_in_severity);
         finding.location = location.as_deref().and_then(Location::read);
         if let (Some((lines, _)), Some(last)) = (&mut lines, last_line) {
             *lines = format!("{lines}-{last}");

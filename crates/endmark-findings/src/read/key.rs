@@ -1,4 +1,4 @@
-//! The field names. (AR-1)
+//! Recognises field names. (AR-1)
 
 use crate::Field;
 use crate::vocabulary::{find_list, fold};
@@ -22,7 +22,7 @@ pub(super) enum Key {
     /// The last of these lines, as a separate field.
     LastLine,
     Finding(Field),
-    /// An unknown name, whose value may follow on the next lines.
+    /// An unknown name. The next lines may continue its value.
     Unknown,
 }
 
@@ -44,12 +44,12 @@ impl Key {
         })
     }
 
-    /// Whether it is a field of a result, not of a finding.
+    /// Whether the field is part of a result's header, and not of a finding.
     pub(super) fn is_header_field(self) -> bool {
         matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
     }
 
-    /// Whether it is a field of a finding other than its id and title.
+    /// Whether the field is part of a finding, except its id and title.
     pub(super) fn is_finding_field(self) -> bool {
         matches!(self, Self::Lines | Self::LastLine | Self::Finding(_))
     }

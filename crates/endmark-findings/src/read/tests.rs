@@ -1,11 +1,11 @@
-//! Tests with results as many models write them, none produced by the writer of this crate. (AR-1)
+//! Tests with results in the spellings of many models. This crate wrote none of them. (AR-1)
 
 mod cuts;
 mod foreign;
 mod foreign_cuts;
+mod headings;
 mod lines;
-mod mixed;
-mod other_letters;
+mod multibyte_characters;
 mod unread;
 
 use crate::{AgentResult, Transcript, read};

@@ -1,18 +1,19 @@
-//! What may be missing from a report, and why. (AR-6)
+//! Discloses what may be missing from a report, and why. (AR-6)
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
 use crate::loss::{Loss, NewFindings, Round};
-use crate::merge::{DeliveredResult, Merged};
+use crate::merge::{DeliveredResult, MergedResults};
 use crate::recovery::{Recovery, RecoveryState, RunKind};
-use crate::transcript::letters;
+use crate::transcript::alphanumeric_key;
 
 /// The outcome of a run that delivered nothing.
 pub(super) const NO_RESULT: &str = "unheard";
 
-/// What may be missing from a report, and why. Only [`Merged`] can create one.
+/// What may be missing from a report, and why.
+// Only `MergedResults` can create one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -71,13 +72,13 @@ pub struct RunDisclosure {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unrecovered {
-    /// The count.
+    /// The number of findings that are certainly missing.
     pub count: usize,
     /// Whether a pending run may still deliver some of them.
     pub is_open: bool,
     /// Whether more may be missing: the total is unknown, or a later round may have repeated some of them.
     pub at_least: bool,
-    /// The sources of the count: `checkpoint`, `declared_findings`, `highest_id`.
+    /// What the count is based on: `checkpoint`, `declared_findings`, `highest_id`.
     pub basis: Vec<&'static str>,
 }
 
@@ -89,30 +90,30 @@ pub struct DimensionCoverage {
     pub dimension: String,
     /// The agents that examined it.
     pub agents: Vec<String>,
-    /// ⚠️: a result about it was cut, or left it open.
+    /// Whether a result about it was cut, or left it open. Reports mark it with ⚠️.
     pub truncated: bool,
-    /// A run after the cut examined it again.
+    /// Whether a run after the cut examined it again.
     pub run_again: bool,
-    /// It may not be fully examined.
+    /// Whether it may not be fully examined.
     pub gap: bool,
 }
 
 impl Disclosure {
-    /// Creates the disclosure of merged results.
-    pub(super) fn new(merged: &Merged) -> Self {
+    /// Creates the disclosure of merged results. Private to the crate, so that nothing else can create one.
+    pub(super) fn new(merged: &MergedResults) -> Self {
         let mut truncated_agents = Vec::new();
-        let mut coverage = Coverage::default();
+        let mut coverage = CoverageList::default();
         for (at, agent) in merged.agents().iter().enumerate() {
             let owned = merged.results().iter().zip(&merged.owners).filter(|(_, owner)| **owner == Some(at));
-            let handed: Vec<&DeliveredResult> = owned.map(|(handed, _)| handed).collect();
-            let disclosure = agent_disclosure(merged, at, agent, &handed);
-            coverage.add(agent, &handed, disclosure.as_ref());
+            let delivered: Vec<&DeliveredResult> = owned.map(|(delivered, _)| delivered).collect();
+            let disclosure = agent_disclosure(merged, at, agent, &delivered);
+            coverage.add(agent, &delivered, disclosure.as_ref());
             truncated_agents.extend(disclosure);
         }
-        for (handed, owner) in merged.results().iter().zip(&merged.owners) {
-            let lost = handed.result.lost_count();
-            if owner.is_none() && (!handed.result.cut.is_whole() || lost > 0) {
-                truncated_agents.push(anonymous_disclosure(handed));
+        for (delivered, owner) in merged.results().iter().zip(&merged.owners) {
+            let lost = delivered.result.lost_count();
+            if owner.is_none() && (!delivered.result.cut.is_whole() || lost > 0) {
+                truncated_agents.push(anonymous_disclosure(delivered));
             }
         }
         let mut unrecovered = Unrecovered::default();
@@ -130,12 +131,12 @@ impl Disclosure {
             dimensions: coverage.list,
             unrecovered,
             needs_reaudit: merged.needs_reaudit(),
-            discarded: merged.results().iter().map(|handed| handed.result.discarded as usize).sum(),
+            discarded: merged.results().iter().map(|delivered| delivered.result.discarded as usize).sum(),
             joined_duplicates: merged.joined_duplicates(),
         }
     }
 
-    /// Whether anything was cut, recovered or not.
+    /// Whether any result was cut, recovered or not.
     pub fn is_truncated(&self) -> bool {
         !self.truncated_agents.is_empty()
     }
@@ -152,10 +153,10 @@ impl Disclosure {
 
 /// Returns the disclosure of an agent, or `None` if its first result was complete.
 fn agent_disclosure(
-    merged: &Merged,
+    merged: &MergedResults,
     at: usize,
     agent: &Recovery,
-    handed: &[&DeliveredResult],
+    delivered: &[&DeliveredResult],
 ) -> Option<AgentDisclosure> {
     let recovery = merged.recovery_state(at);
     if recovery == RecoveryState::NotNeeded {
@@ -173,11 +174,11 @@ fn agent_disclosure(
         kind: past.run.kind,
         round: past.run.round,
         dimensions: past.run.dimensions.clone(),
-        cut: if past.is_heard { past.cut.name() } else { NO_RESULT },
+        cut: if past.has_result { past.cut.name() } else { NO_RESULT },
     });
     Some(AgentDisclosure {
         agent_id: Some(agent.assignment().agent_id.clone()),
-        origins: handed.iter().map(|handed| handed.origin.clone()).collect(),
+        origins: delivered.iter().map(|delivered| delivered.origin.clone()).collect(),
         runs: runs.collect(),
         recovery,
         gaps,
@@ -186,20 +187,20 @@ fn agent_disclosure(
 }
 
 impl AgentDisclosure {
-    /// Returns a short phrase to follow "the result of agent x".
+    /// Returns a phrase that completes the sentence "the result of agent x …".
     pub fn describe(&self) -> &'static str {
         match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
-            Some(NO_RESULT) if self.runs.iter().all(|run| run.cut == NO_RESULT) => "was not heard of",
+            Some(NO_RESULT) if self.runs.iter().all(|run| run.cut == NO_RESULT) => "is missing",
             Some(_) => "was truncated",
-            None if self.runs.is_empty() => "has not come yet",
+            None if self.runs.is_empty() => "has not arrived yet",
             None => "is not complete",
         }
     }
 }
 
 /// Returns the disclosure of a result without an agent's name.
-fn anonymous_disclosure(handed: &DeliveredResult) -> AgentDisclosure {
-    let result = &handed.result;
+fn anonymous_disclosure(delivered: &DeliveredResult) -> AgentDisclosure {
+    let result = &delivered.result;
     let new = NewFindings { certain: result.kept_findings().count(), uncertain: 0 };
     let loss = Loss::from_rounds(&[Round { result, new, dimensions: &result.dimensions }]);
     let run = RunDisclosure {
@@ -210,7 +211,7 @@ fn anonymous_disclosure(handed: &DeliveredResult) -> AgentDisclosure {
     };
     AgentDisclosure {
         agent_id: None,
-        origins: vec![handed.origin.clone()],
+        origins: vec![delivered.origin.clone()],
         runs: vec![run],
         recovery: RecoveryState::NotRecovered,
         gaps: result.dimensions.clone(),
@@ -224,34 +225,40 @@ impl Unrecovered {
         Self {
             count: loss.count,
             is_open: state == RecoveryState::Pending,
-            at_least: loss.is_doubtful || state != RecoveryState::Recovered && !loss.is_known,
+            at_least: loss.may_be_higher || state != RecoveryState::Recovered && !loss.has_stated_total,
             basis: loss.basis.iter().map(|basis| basis.name()).collect(),
         }
     }
 }
 
-/// Dimensions in the order of their first mention.
+/// The dimensions of all agents, in the order in which they are first named.
 #[derive(Default)]
-struct Coverage {
+struct CoverageList {
     list: Vec<DimensionCoverage>,
     positions: BTreeMap<String, usize>,
 }
 
-impl Coverage {
-    fn add(&mut self, agent: &Recovery, handed: &[&DeliveredResult], disclosure: Option<&AgentDisclosure>) {
+impl CoverageList {
+    fn add(
+        &mut self,
+        agent: &Recovery,
+        delivered: &[&DeliveredResult],
+        disclosure: Option<&AgentDisclosure>,
+    ) {
         let name = &agent.assignment().agent_id;
         let was_cut = agent.past_runs().iter().any(|past| !past.cut.is_whole());
         let left_open = agent.past_runs().iter().flat_map(|past| &past.remaining);
-        let left_open: HashSet<String> = left_open.map(|open| letters(open)).collect();
-        let run_again: HashSet<String> = agent.rerun_dimensions().map(|known| letters(known)).collect();
-        let of_results = handed.iter().flat_map(|handed| &handed.result.dimensions);
+        let left_open: HashSet<String> = left_open.map(|open| alphanumeric_key(open)).collect();
+        let run_again: HashSet<String> =
+            agent.rerun_dimensions().map(|known| alphanumeric_key(known)).collect();
+        let of_results = delivered.iter().flat_map(|delivered| &delivered.result.dimensions);
         for dimension in agent.assignment().dimensions.iter().chain(of_results) {
             let entry = self.entry(dimension);
             if !entry.agents.contains(name) {
                 entry.agents.push(name.clone());
             }
             // All dimensions of a cut result are marked (AR-4), but only the open ones of a complete result.
-            let letters = letters(dimension);
+            let letters = alphanumeric_key(dimension);
             entry.truncated |= was_cut || left_open.contains(&letters);
             entry.run_again |= run_again.contains(&letters);
         }
@@ -266,7 +273,7 @@ impl Coverage {
     }
 
     fn entry(&mut self, dimension: &str) -> &mut DimensionCoverage {
-        let at = *self.positions.entry(letters(dimension)).or_insert_with(|| {
+        let at = *self.positions.entry(alphanumeric_key(dimension)).or_insert_with(|| {
             self.list.push(DimensionCoverage {
                 dimension: dimension.to_owned(),
                 agents: Vec::new(),

@@ -1,4 +1,4 @@
-//! The report for people, in Markdown. (AR-6)
+//! Writes the report for people, in Markdown. (AR-6)
 
 mod literal;
 
@@ -6,16 +6,16 @@ use std::fmt::Write;
 
 use super::disclosure::NO_RESULT;
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
-use crate::control::visible;
+use crate::control::escape_controls;
 use crate::write::{fence_around, one_line};
 
-use literal::{code, prose};
+use literal::{code_span, escape_prose};
 
-/// The mark of a dimension with a cut result (AR-4).
+/// The mark of a dimension whose result was cut (AR-4).
 pub(super) const WARNING_SIGN: &str = "⚠️";
 
 // Writing to a string cannot fail, here and below.
-pub(super) fn markdown(report: &FinalReport) -> String {
+pub(super) fn render_markdown(report: &FinalReport) -> String {
     let mut text = String::from("# Findings\n\n");
     let disclosure = report.disclosure();
     let _ = writeln!(
@@ -35,7 +35,7 @@ pub(super) fn markdown(report: &FinalReport) -> String {
         write_finding(&mut text, finding);
     }
     // Text from agents must not control the reader's terminal.
-    visible(&text).into_owned()
+    escape_controls(&text).into_owned()
 }
 
 fn count_with_noun(count: usize, noun: &str) -> String {
@@ -61,12 +61,16 @@ fn write_disclosure(text: &mut String, disclosure: &Disclosure) {
     } else {
         text.push_str("No agent's result was truncated.\n\n");
     }
-    let _ = writeln!(text, "- Findings that could not be recovered: {}", number(&disclosure.unrecovered));
     let _ =
-        writeln!(text, "- Findings kept out because someone has to look again: {}", disclosure.needs_reaudit);
+        writeln!(text, "- Findings that could not be recovered: {}", format_count(&disclosure.unrecovered));
     let _ = writeln!(
         text,
-        "- Findings discarded with results that do not say whose they are: {}",
+        "- Findings left out because they must be audited again: {}",
+        disclosure.needs_reaudit
+    );
+    let _ = writeln!(
+        text,
+        "- Findings discarded with results that do not name their agent: {}",
         disclosure.discarded
     );
     let _ = writeln!(text, "- Duplicates joined: {}\n", disclosure.joined_duplicates);
@@ -74,37 +78,37 @@ fn write_disclosure(text: &mut String, disclosure: &Disclosure) {
 
 fn write_agent(text: &mut String, agent: &AgentDisclosure) {
     let name = match &agent.agent_id {
-        Some(name) => cell(name),
-        None => format!("not named ({})", cell(&agent.origins.join(", "))),
+        Some(name) => table_cell(name),
+        None => format!("not named ({})", table_cell(&agent.origins.join(", "))),
     };
     let runs: Vec<String> = agent
         .runs
         .iter()
         .map(|run| format!("{}, round {}: {}", run.kind.name(), run.round, describe_cut(run.cut)))
         .collect();
-    let runs = if runs.is_empty() { "nothing handed over yet".to_owned() } else { runs.join("; ") };
+    let runs = if runs.is_empty() { "no result yet".to_owned() } else { runs.join("; ") };
     let gaps =
-        if agent.gaps.is_empty() { "nothing known of".to_owned() } else { cell(&agent.gaps.join(", ")) };
+        if agent.gaps.is_empty() { "no known gap".to_owned() } else { table_cell(&agent.gaps.join(", ")) };
     let _ = writeln!(
         text,
         "| {name} | {} | {} | {gaps} | {} |",
         runs,
-        agent.recovery.words(),
-        number(&agent.unrecovered)
+        agent.recovery.label(),
+        format_count(&agent.unrecovered)
     );
 }
 
 fn describe_cut(cut: &str) -> &'static str {
     match cut {
         "whole" => "whole",
-        NO_RESULT => "not heard of",
+        NO_RESULT => "no result",
         "mild" => "truncated, complete findings kept",
         _ => "truncated, all discarded",
     }
 }
 
 /// Formats a count: `3, by declared_findings`, or `at least 2 so far` while a run is pending.
-pub(super) fn number(unrecovered: &Unrecovered) -> String {
+pub(super) fn format_count(unrecovered: &Unrecovered) -> String {
     let at_least = if unrecovered.at_least { "at least " } else { "" };
     let so_far = if unrecovered.is_open { " so far" } else { "" };
     let basis = match unrecovered.basis.as_slice() {
@@ -129,8 +133,8 @@ fn write_dimensions(text: &mut String, disclosure: &Disclosure) {
         let _ = writeln!(
             text,
             "| {} | {} | {coverage} |",
-            cell(&dimension.dimension),
-            cell(&dimension.agents.join(", "))
+            table_cell(&dimension.dimension),
+            table_cell(&dimension.agents.join(", "))
         );
     }
     text.push('\n');
@@ -138,12 +142,12 @@ fn write_dimensions(text: &mut String, disclosure: &Disclosure) {
 
 fn write_finding(text: &mut String, reported: &ReportedFinding) {
     let finding = &reported.finding;
-    let _ = writeln!(text, "### [{}] {}\n", finding.id, prose(&one_line(&finding.title)));
+    let _ = writeln!(text, "### [{}] {}\n", finding.id, escape_prose(&one_line(&finding.title)));
     let agents = reported.reported_by.join(", ");
     let also = reported.also_titled.join("; ");
-    let as_prose = |value: Option<&str>| value.map(|value| prose(&one_line(value)));
+    let as_prose = |value: Option<&str>| value.map(|value| escape_prose(&one_line(value)));
     let as_code = |value: Option<&str>| {
-        value.filter(|value| !value.trim().is_empty()).map(|value| code(&one_line(value)))
+        value.filter(|value| !value.trim().is_empty()).map(|value| code_span(&one_line(value)))
     };
     let fields = [
         ("severity", as_prose(finding.severity.as_deref())),
@@ -161,7 +165,7 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
         }
     }
     for (name, value) in &finding.other {
-        let _ = writeln!(text, "- **{}:** {}", prose(&one_line(name)), prose(&one_line(value)));
+        let _ = writeln!(text, "- **{}:** {}", escape_prose(&one_line(name)), escape_prose(&one_line(value)));
     }
     if !reported.missing.is_empty() {
         let _ = writeln!(text, "- **missing:** {}", reported.missing.join(", "));
@@ -177,6 +181,6 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
 }
 
 /// Formats a text for a table cell.
-fn cell(text: &str) -> String {
-    prose(&one_line(text))
+fn table_cell(text: &str) -> String {
+    escape_prose(&one_line(text))
 }

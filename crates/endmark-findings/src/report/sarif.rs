@@ -1,11 +1,11 @@
-//! The report as SARIF 2.1.0, for code scanning and its viewers. (AR-6)
+//! Writes the report as SARIF 2.1.0, for code scanning tools. (AR-6)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::markdown::number;
+use super::markdown::format_count;
 use super::{FinalReport, ReportedFinding, ReportedPlace};
 use crate::finding::Cwe;
 use crate::location::{is_url, names_file};
@@ -13,10 +13,10 @@ use crate::location::{is_url, names_file};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The rule for findings without a weakness.
+/// The rule id of findings without a CWE number.
 const NO_CWE: &str = "no-cwe";
 
-pub(super) fn sarif(report: &FinalReport, version: &str) -> Value {
+pub(super) fn render_sarif(report: &FinalReport, version: &str) -> Value {
     let ids: Vec<String> = report.findings().iter().map(rule_id).collect();
     let rules: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let indices: BTreeMap<&str, usize> = rules.iter().copied().zip(0..).collect();
@@ -69,7 +69,7 @@ fn result(reported: &ReportedFinding, rule: &str, index: Option<&usize>) -> Valu
         }
     }
     if finding.originally_truncated {
-        message.push_str("\nThis finding was cut when it was handed over.");
+        message.push_str("\nThis finding was cut when it was first delivered.");
     }
     let mut result = json!({
         "ruleId": rule,
@@ -106,26 +106,26 @@ fn level(severity: Option<&str>) -> &'static str {
     }
 }
 
-/// Escapes agent text for a SARIF message, so that it contains neither links nor argument placeholders.
+/// Escapes an agent's text for a SARIF message, so that it contains neither links nor argument placeholders.
 fn escape_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 16);
     let mut backslashes = 0;
-    for sign in text.chars() {
-        match sign {
+    for ch in text.chars() {
+        match ch {
             '[' | ']' => {
-                // Backslashes before it would escape each other instead of the bracket.
+                // Double the backslashes before a bracket. Otherwise they would escape each other and not the bracket.
                 plain.extend(std::iter::repeat_n('\\', backslashes + 1));
-                plain.push(sign);
+                plain.push(ch);
             }
-            '{' | '}' => plain.extend([sign, sign]),
-            _ => plain.push(sign),
+            '{' | '}' => plain.extend([ch, ch]),
+            _ => plain.push(ch),
         }
-        backslashes = if sign == '\\' { backslashes + 1 } else { 0 };
+        backslashes = if ch == '\\' { backslashes + 1 } else { 0 };
     }
     plain
 }
 
-/// Returns the files of a finding. Other parts of its location (a route, a function, words) become logical locations.
+/// Returns the files of a finding. Other parts of its location (a route, a function, free text) become logical locations.
 fn locations(reported: &ReportedFinding) -> Vec<Value> {
     let finding = &reported.finding;
     match &finding.location {
@@ -165,8 +165,8 @@ fn uri(file: &str) -> String {
             byte == b'%' && digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
         };
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte);
-        let is_meant = is_url && (b":?#".contains(&byte) || is_escape()) || is_drive && at == 1;
-        if is_plain || is_meant {
+        let is_url_syntax = is_url && (b":?#".contains(&byte) || is_escape()) || is_drive && at == 1;
+        if is_plain || is_url_syntax {
             uri.push(char::from(byte));
         } else {
             // Writing to a string cannot fail.
@@ -176,8 +176,8 @@ fn uri(file: &str) -> String {
     uri
 }
 
-/// Returns the joined flows, each with its steps. A `;` separates flows if there are steps on both sides; otherwise
-/// it is part of code.
+/// Returns the flows that merging joined with `; `, each with its steps. If a part has no `->`, the `;` belongs to code
+/// and the text is one flow.
 fn code_flows(flow: &str) -> Value {
     let flow = flow.replace('→', "->");
     let flows: Vec<&str> = flow.split("; ").collect();
@@ -202,16 +202,16 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
             let text = format!(
                 "The result of agent {name} {}; recovery: {}; may be missing: {gaps}; findings not recovered: {}",
                 agent.describe(),
-                agent.recovery.words(),
-                number(&agent.unrecovered)
+                agent.recovery.label(),
+                format_count(&agent.unrecovered)
             );
             notification("agent_truncated", &text)
         })
         .collect();
     if disclosure.has_gaps() {
         let text = format!(
-            "Findings may be missing: {} not recovered, {} to be looked at again",
-            number(&disclosure.unrecovered),
+            "Findings may be missing: {} not recovered, {} to be audited again",
+            format_count(&disclosure.unrecovered),
             disclosure.needs_reaudit
         );
         notifications.push(notification("coverage_gaps", &text));

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::{
-    AgentResult, Assignment, Cut, DeliveredResult, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind,
-    Team, compress, read,
+    AgentResult, Assignment, Cut, DeliveredResult, MergedResults, Recovery, RecoveryPolicy, RecoveryState,
+    RunKind, Team, compress, read,
 };
 
 fn names(list: &str) -> Vec<String> {
@@ -17,10 +17,10 @@ fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recov
     Recovery::new(assignment, RecoveryPolicy { rounds, emergency })
 }
 
-/// Kind, round, dimensions, turn limit and finding limit of a run.
+/// The kind, round, dimensions, turn limit and finding limit of a run.
 type RequestedRun = (RunKind, u32, String, Option<u32>, Option<u32>);
 
-fn next(recovery: &Recovery) -> Option<RequestedRun> {
+fn next_run(recovery: &Recovery) -> Option<RequestedRun> {
     recovery
         .next()
         .map(|run| (run.kind, run.round, run.dimensions.join(","), run.max_turns, run.max_findings))
@@ -30,9 +30,9 @@ fn next(recovery: &Recovery) -> Option<RequestedRun> {
 fn a_mild_cut_is_supplemented_in_the_next_round() {
     let mut recovery = recovery("a,b,c", 40, 2, true);
     recovery.note_end(Cut::Mild, names("c"));
-    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c".into(), Some(40), None)));
+    assert_eq!(next_run(&recovery), Some((RunKind::Supplement, 2, "c".into(), Some(40), None)));
     recovery.note_end(Cut::Whole, vec![]);
-    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::Recovered));
+    assert_eq!((next_run(&recovery), recovery.state()), (None, RecoveryState::Recovered));
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn a_severe_cut_is_retried_once_with_half() {
     {
         let mut recovery = recovery(dimensions, turns, 2, true);
         recovery.note_end(Cut::Severe, vec![]);
-        assert_eq!(next(&recovery), Some((RunKind::Retry, 1, half.into(), Some(turns_of_half), Some(5))));
+        assert_eq!(next_run(&recovery), Some((RunKind::Retry, 1, half.into(), Some(turns_of_half), Some(5))));
         recovery.note_end(Cut::Whole, vec![]);
         let expected = (!rest.is_empty()).then(|| (RunKind::Supplement, 2, rest.into(), Some(turns), None));
-        assert_eq!(next(&recovery), expected);
+        assert_eq!(next_run(&recovery), expected);
     }
 }
 
@@ -54,14 +54,14 @@ fn a_failed_retry_leads_to_the_next_round_and_an_emergency_agent() {
     let mut recovery = recovery("a,b,c", 25, 2, true);
     recovery.note_end(Cut::Severe, vec![]);
     recovery.note_end(Cut::Severe, vec![]);
-    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
+    assert_eq!(next_run(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
     // Only dimensions that were not retried before are retried.
     recovery.note_end(Cut::Severe, vec![]);
-    assert_eq!(next(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
+    assert_eq!(next_run(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
     recovery.note_end(Cut::Severe, vec![]);
-    assert_eq!(next(&recovery), Some((RunKind::Emergency, 3, "a,b,c".into(), Some(25), None)));
+    assert_eq!(next_run(&recovery), Some((RunKind::Emergency, 3, "a,b,c".into(), Some(25), None)));
     recovery.note_end(Cut::Mild, names("b"));
-    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::NotRecovered));
+    assert_eq!((next_run(&recovery), recovery.state()), (None, RecoveryState::NotRecovered));
     assert_eq!(recovery.gaps(), ["b"]);
 }
 
@@ -77,12 +77,12 @@ fn without_an_emergency_agent_the_gap_is_reported() {
 fn a_cut_emergency_run_is_not_retried() {
     let mut recovery = recovery("a,b", 9, 1, true);
     recovery.note_end(Cut::Mild, names("b"));
-    assert_eq!(next(&recovery).map(|planned| planned.0), Some(RunKind::Emergency));
+    assert_eq!(next_run(&recovery).map(|planned| planned.0), Some(RunKind::Emergency));
     recovery.note_end(Cut::Severe, vec![]);
-    assert_eq!((next(&recovery), recovery.gaps()), (None, &names("b")[..]));
+    assert_eq!((next_run(&recovery), recovery.gaps()), (None, &names("b")[..]));
     for end in ["", "\n"] {
         recovery.accept_result(&result("a", &[("One", "CWE-89", "a.c:1")], end).result);
-        assert_eq!(next(&recovery), None);
+        assert_eq!(next_run(&recovery), None);
         assert_eq!(recovery.gaps(), names("b,a"));
     }
 }
@@ -95,16 +95,16 @@ fn an_unrequested_whole_result_closes_the_gaps_of_its_agent() {
         let all: Vec<_> = findings.iter().cycle().take(count).copied().collect();
         result(agent, &all, END).result
     };
-    // `result` names the dimensions a and b.
+    // The results that `whole` returns name the dimensions a and b.
     let mut retried = recovery("a,b", 9, 2, true);
     retried.note_end(Cut::Severe, vec![]);
     assert_eq!(retried.waiting_dimensions(), names("b"));
     let mut limited = retried.clone();
     retried.accept_result(&whole("a", 3));
-    assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
-    // It has as many findings as a retry may have, so more may be missing.
+    assert_eq!((next_run(&retried), retried.state()), (None, RecoveryState::Recovered));
+    // A retry may have at most five findings. This one has five, so more may be missing.
     limited.accept_result(&whole("a", 5));
-    assert_eq!(next(&limited).map(|planned| planned.2), Some("b,a".into()));
+    assert_eq!(next_run(&limited).map(|planned| planned.2), Some("b,a".into()));
     for dimensions in ["a,b", "a", ""] {
         let mut gone = recovery(dimensions, 9, 1, false);
         gone.note_end(Cut::Mild, vec![]);
@@ -124,37 +124,37 @@ fn an_unrequested_whole_result_closes_the_gaps_of_its_agent() {
     let mut waiting = recovery("a,b", 9, 2, true);
     waiting.note_end(Cut::Severe, vec![]);
     waiting.accept_result(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
-    assert_eq!(next(&waiting).map(|planned| planned.2), Some("b,a".into()));
+    assert_eq!(next_run(&waiting).map(|planned| planned.2), Some("b,a".into()));
 }
 
-/// A cut run between two complete ones loses nothing that the last one has. Plan, merge and report agree.
+/// The last complete run delivers everything that the cut run before it lost.
 #[test]
 fn findings_of_a_complete_rerun_are_not_missing() {
     let whole = || {
-        let mut handed = result("x", &[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")], END);
-        handed.result.declared_findings = Some(2);
-        handed
+        let mut delivered = result("x", &[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")], END);
+        delivered.result.declared_findings = Some(2);
+        delivered
     };
     let cut = || {
-        let mut handed = result("x", &[("A", "CWE-89", "a.c:1")], "\n");
-        handed.result.declared_findings = Some(2);
-        handed
+        let mut delivered = result("x", &[("A", "CWE-89", "a.c:1")], "\n");
+        delivered.result.declared_findings = Some(2);
+        delivered
     };
-    let outcome = |handed: Vec<DeliveredResult>| {
-        let merged = Merged::new(&Team::default(), handed);
+    let outcome = |delivered: Vec<DeliveredResult>| {
+        let merged = MergedResults::new(&Team::default(), delivered);
         let report = merged.report();
         let disclosure = report.disclosure();
         (merged.recovery_state(0), disclosure.unrecovered.count, disclosure.has_gaps())
     };
-    let at_least = |handed: Vec<DeliveredResult>| {
-        let report = Merged::new(&Team::default(), handed).report();
+    let at_least = |delivered: Vec<DeliveredResult>| {
+        let report = MergedResults::new(&Team::default(), delivered).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
     };
     assert_eq!(outcome(vec![whole(), cut(), whole()]), (RecoveryState::Recovered, 0, false));
     assert_eq!(outcome(vec![cut(), whole()]), (RecoveryState::Recovered, 0, false));
-    // A result about other dimensions, or with fewer findings than there were, does not make up for the cut. The
-    // findings that the cut result lacks may be those of the first one, or others.
+    // A result about other dimensions, or with too few findings, does not make up for the cut. The findings that the
+    // cut result lacks may be those of the first result, or others.
     let mut elsewhere = whole();
     elsewhere.result.dimensions = names("c");
     assert_eq!(at_least(vec![whole(), cut(), elsewhere]), (0, true));
@@ -163,17 +163,17 @@ fn findings_of_a_complete_rerun_are_not_missing() {
     assert_eq!(at_least(vec![whole(), more, whole()]), (2, true));
 }
 
-/// Findings that a supplement lost are not missing if the emergency run delivers them: both had the same task.
+/// Findings that a supplement lost are not missing if the emergency run, which had the same task, delivers them.
 #[test]
 fn findings_of_a_cut_supplement_are_not_missing_after_an_emergency_run() {
     let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
     let declaring = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
-        let mut handed = result("x", findings, end);
-        handed.result.declared_findings = declared;
-        handed
+        let mut delivered = result("x", findings, end);
+        delivered.result.declared_findings = declared;
+        delivered
     };
-    let unrecovered = |handed: Vec<DeliveredResult>| {
-        let merged = Merged::new(&Team::default(), handed);
+    let unrecovered = |delivered: Vec<DeliveredResult>| {
+        let merged = MergedResults::new(&Team::default(), delivered);
         let report = merged.report();
         let unrecovered = &report.disclosure().unrecovered;
         (merged.recovery_state(0), unrecovered.count, unrecovered.at_least)
@@ -184,66 +184,68 @@ fn findings_of_a_cut_supplement_are_not_missing_after_an_emergency_run() {
     let nothing = || declaring(&[], "\n[F001]", Some(2));
     let rest = || declaring(&[b, c], END, Some(2));
     assert_eq!(unrecovered(vec![first(), nothing(), rest()]), (RecoveryState::Recovered, 0, false));
-    // It has a partial finding that the last result does not contain.
+    // This supplement has a partial finding that the last result does not contain.
     let other = declaring(&[], "\n[F001] D\nseverity: High\n", Some(2));
     assert_ne!(unrecovered(vec![first(), other, rest()]).0, RecoveryState::Recovered);
-    // The last result has as many findings as the supplement declared, whatever was delivered before.
+    // The last result has as many findings as the supplement declared, so nothing is missing.
     let whole = declaring(&[a, b, c], "\n", None);
     let again = declaring(&[a, b], END, Some(2));
     assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::Recovered, 0, false));
 }
 
-/// A complete emergency run delivers everything, including findings of a run that was cut before it declared a
+/// A complete emergency run delivers everything, including the findings of a run that was cut before it declared their
 /// number.
 #[test]
 fn a_complete_emergency_run_leaves_nothing_missing() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
     let (c, d) = (("C", "CWE-22", "c.c:1"), ("D", "CWE-78", "d.c:1"));
-    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
-        let mut handed = result("x", findings, end);
-        handed.result.declared_findings = declared;
-        handed
+    let delivered = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut delivered = result("x", findings, end);
+        delivered.result.declared_findings = declared;
+        delivered
     };
-    let nothing = handed(&[], "", None);
-    let second = handed(&[a], "\n[F002] B\nseverity: High\n", Some(2));
-    let third = handed(&[c], "\n[F002] D\nseverity: High\n", Some(4));
+    let nothing = delivered(&[], "", None);
+    let second = delivered(&[a], "\n[F002] B\nseverity: High\n", Some(2));
+    let third = delivered(&[c], "\n[F002] D\nseverity: High\n", Some(4));
     let state = |emergency: DeliveredResult| {
-        let merged =
-            Merged::new(&Team::default(), vec![nothing.clone(), second.clone(), third.clone(), emergency]);
+        let merged = MergedResults::new(
+            &Team::default(),
+            vec![nothing.clone(), second.clone(), third.clone(), emergency],
+        );
         (merged.recovery_state(0), merged.report().disclosure().has_gaps())
     };
-    assert_eq!(state(handed(&[c, d, a, b], END, Some(4))), (RecoveryState::Recovered, false));
-    // With fewer findings than the third run declared.
-    assert_eq!(state(handed(&[c, a, b], END, Some(3))), (RecoveryState::NotRecovered, true));
+    assert_eq!(state(delivered(&[c, d, a, b], END, Some(4))), (RecoveryState::Recovered, false));
+    // This emergency run has fewer findings than the third run declared.
+    assert_eq!(state(delivered(&[c, a, b], END, Some(3))), (RecoveryState::NotRecovered, true));
 }
 
-/// A supplement that was cut before its first finding may have contained the same findings again, or as many others.
+/// A supplement that was cut before its first finding may have contained the same findings again, or others.
 #[test]
 fn the_number_in_an_empty_supplement_is_uncertain() {
-    let handed = |findings: &[(&str, &str, &str)]| {
-        let mut handed = result("x", findings, "\n");
-        handed.result.declared_findings = Some(3);
-        handed
+    let delivered = |findings: &[(&str, &str, &str)]| {
+        let mut delivered = result("x", findings, "\n");
+        delivered.result.declared_findings = Some(3);
+        delivered
     };
-    let first = handed(&[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")]);
-    let report = Merged::new(&Team::default(), vec![first, handed(&[])]).report();
+    let first = delivered(&[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")]);
+    let report = MergedResults::new(&Team::default(), vec![first, delivered(&[])]).report();
     let unrecovered = &report.disclosure().unrecovered;
     assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
 }
 
 /// A retry with the maximum number of findings may have omitted more.
 #[test]
-fn findings_over_the_retry_maximum_wait_for_the_next_round() {
+fn a_retry_with_the_maximum_of_findings_is_followed_by_another_round() {
     let five = ["a", "b", "c", "d", "e"].map(|file| (file, "CWE-89", format!("{file}.c:1")));
     let five = five.each_ref().map(|(title, cwe, place)| (*title, *cwe, place.as_str()));
     let retried = |brings: usize, rounds: u32, emergency: bool| {
         let mut recovery = recovery("a", 9, rounds, emergency);
         recovery.accept_result(&read(b"").results.remove(0));
-        assert_eq!(next(&recovery).map(|planned| planned.4), Some(Some(5)));
+        assert_eq!(next_run(&recovery).map(|planned| planned.4), Some(Some(5)));
         recovery.accept_result(&result("a", &five[..brings], END).result);
         recovery
     };
-    let planned = |recovery: &Recovery| next(recovery).map(|planned| (planned.0, planned.2, planned.4));
+    let planned = |recovery: &Recovery| next_run(recovery).map(|planned| (planned.0, planned.2, planned.4));
     let again = |kind| Some((kind, "a".to_owned(), None));
     assert_eq!(planned(&retried(5, 2, true)), again(RunKind::Supplement));
     assert_eq!(planned(&retried(5, 1, true)), again(RunKind::Emergency));
@@ -255,59 +257,59 @@ fn findings_over_the_retry_maximum_wait_for_the_next_round() {
     );
 }
 
-/// A finding with only a title that no later round mentions may be missing, whatever number was declared.
+/// A finding with only a title may be missing if no later round mentions it, whatever number was declared.
 #[test]
-fn a_title_that_never_reappears_is_reported() {
+fn a_title_that_no_later_round_mentions_is_reported() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
-    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
-        let mut handed = result("x", findings, end);
-        handed.result.declared_findings = declared;
-        handed
+    let delivered = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut delivered = result("x", findings, end);
+        delivered.result.declared_findings = declared;
+        delivered
     };
-    let report_of = |handed: Vec<DeliveredResult>| {
-        let report = Merged::new(&Team::default(), handed).report();
+    let report_of = |delivered: Vec<DeliveredResult>| {
+        let report = MergedResults::new(&Team::default(), delivered).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit)
     };
     let half = |number: u32, title: &str| format!("\n[F{number:03}] {title}\nseverity: High\n");
-    let both = || handed(&[a, b], "\n", Some(2));
-    let again = || handed(&[a, b], END, Some(2));
+    let both = || delivered(&[a, b], "\n", Some(2));
+    let again = || delivered(&[a, b], END, Some(2));
     // The complete repetition contains everything except that finding.
-    assert_eq!(report_of(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), delivered(&[], &half(1, "C"), None), again()]), (0, true, 1));
     // The result contains it under its title, or contains a new finding that may be the same.
-    let third = |title: &'static str| handed(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
+    let third = |title: &'static str| delivered(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
     for title in ["C", "In other words"] {
-        assert_eq!(report_of(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
+        assert_eq!(report_of(vec![both(), delivered(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
     }
-    // Two findings were begun, and one was delivered.
-    let first = || handed(&[a], &half(2, "B"), None);
-    let second = || handed(&[], &half(1, "C"), None);
+    // Two findings were cut, and one new finding was delivered.
+    let first = || delivered(&[a], &half(2, "B"), None);
+    let second = || delivered(&[], &half(1, "C"), None);
     assert_eq!(report_of(vec![first(), second()]), (1, true, 2));
     assert_eq!(
-        report_of(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]),
+        report_of(vec![first(), second(), delivered(&[("D", "CWE-22", "d.c:1")], END, None)]),
         (0, true, 1)
     );
     // The same title in another file is another finding.
     let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
-    assert_eq!(report_of(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), delivered(&[], elsewhere, None), again()]), (0, true, 1));
     // With another source it may be another finding.
     let flows = "\n[F001] A\nseverity: High\nsource: the header of another request\n";
-    assert_eq!(report_of(vec![both(), handed(&[], flows, None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), delivered(&[], flows, None), again()]), (0, true, 1));
 }
 
-/// A supplement that begins with the cut finding accounts for it, whatever its number. One that is cut after the
-/// number of a known finding may be repeating it.
+/// A supplement that begins with the cut finding delivers that finding, whatever its number. A supplement that is cut
+/// after the number of a known finding may only repeat it.
 #[test]
-fn a_supplement_cut_in_a_known_finding_lacks_nothing_certain() {
+fn a_supplement_cut_in_a_known_finding_may_lack_nothing() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
     let report_of =
         |first: (&[(&str, &str, &str)], &str), second: (&[(&str, &str, &str)], &str), declared: [u32; 2]| {
-            let handed = [first, second].into_iter().zip(declared).map(|((findings, end), declared)| {
-                let mut handed = result("x", findings, end);
-                handed.result.declared_findings = Some(declared);
-                handed
+            let delivered = [first, second].into_iter().zip(declared).map(|((findings, end), declared)| {
+                let mut delivered = result("x", findings, end);
+                delivered.result.declared_findings = Some(declared);
+                delivered
             });
-            let report = Merged::new(&Team::default(), handed.collect()).report();
+            let report = MergedResults::new(&Team::default(), delivered.collect()).report();
             let unrecovered = &report.disclosure().unrecovered;
             (unrecovered.count, unrecovered.at_least)
         };
@@ -328,39 +330,39 @@ fn a_supplement_cut_in_a_known_finding_lacks_nothing_certain() {
     assert_eq!(report_of((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
 }
 
-/// A result that declares one finding and numbers it 6 has one finding, however earlier rounds counted theirs.
+/// A result that declares one finding and numbers it 6 has only one finding.
 #[test]
 fn numbers_above_the_declared_count_refer_to_earlier_rounds() {
     let places = ["a", "b", "c", "d", "e"].map(|file| format!("{file}.c:1"));
     let of = |at: &[usize]| -> Vec<(&str, &str, &str)> {
         at.iter().filter_map(|at| Some(("", "CWE-89", places.get(*at)?.as_str()))).collect()
     };
-    let handed = |findings: &[usize], end: &str, declared: Option<u32>| {
-        let mut handed = result("x", &of(findings), end);
-        handed.result.declared_findings = declared;
-        handed
+    let delivered = |findings: &[usize], end: &str, declared: Option<u32>| {
+        let mut delivered = result("x", &of(findings), end);
+        delivered.result.declared_findings = declared;
+        delivered
     };
     let unrecovered = |mut rounds: Vec<DeliveredResult>, last: DeliveredResult| {
         rounds.push(last);
-        let report = Merged::new(&Team::default(), rounds).report();
+        let report = MergedResults::new(&Team::default(), rounds).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
     };
     let unfinished = |number: u32, declared: Option<u32>| {
         let unfinished = format!("\n[F{number:03}] Last\nseverity: High\ncwe: CWE-22\nlocation: f.c:1\n");
-        handed(&[], &unfinished, declared)
+        delivered(&[], &unfinished, declared)
     };
-    let twice = || vec![handed(&[0, 1, 2], "\n", Some(5)), handed(&[3, 4], "\n", Some(3))];
+    let twice = || vec![delivered(&[0, 1, 2], "\n", Some(5)), delivered(&[3, 4], "\n", Some(3))];
     assert_eq!(unrecovered(twice(), unfinished(6, Some(1))), (1, false));
-    // Also if it declares no number.
+    // The same applies if it declares no number.
     assert_eq!(unrecovered(twice(), unfinished(6, None)), (1, false));
-    // If it declares fewer than before, its number is not a total.
-    let once = |declared: u32| vec![handed(&[0, 1, 2], "\n", Some(declared))];
+    // If it declares fewer findings than an earlier round, its number is not a total.
+    let once = |declared: u32| vec![delivered(&[0, 1, 2], "\n", Some(declared))];
     assert_eq!(unrecovered(once(5), unfinished(4, Some(4))), (2, true));
     assert_eq!(unrecovered(once(4), unfinished(4, Some(4))), (1, false));
 }
 
-/// A supplement that continues the numbering of the cut result does not contain the findings before it.
+/// A supplement that continues the numbering of the cut result does not repeat the earlier findings.
 #[test]
 fn a_continued_numbering_excludes_earlier_findings() {
     let numbered = |from: u32, findings: &[(&str, &str, &str)], end: &str| {
@@ -380,16 +382,16 @@ fn a_continued_numbering_excludes_earlier_findings() {
     let first = numbered(1, &[a, b], "");
     let supplement = numbered(2, &[b, c], "\n[F004]");
     let emergency = numbered(4, &[d], END);
-    let merged = Merged::new(&Team::default(), vec![first, supplement, emergency]);
+    let merged = MergedResults::new(&Team::default(), vec![first, supplement, emergency]);
     assert_eq!(merged.report().disclosure().unrecovered.count, 0);
 }
 
-/// Every recovery ends: at most three runs per round, and the emergency run.
+/// Every recovery ends after at most two runs per round and the emergency run.
 #[test]
 fn every_recovery_ends() {
     for seed in 0..3_u32.pow(9) {
         let (mut recovery, mut runs, mut seed) = (recovery("a,b,c,d,e", 40, 3, true), 0, seed);
-        while next(&recovery).is_some() {
+        while next_run(&recovery).is_some() {
             let (cut, remaining) =
                 [(Cut::Whole, ""), (Cut::Mild, "e"), (Cut::Severe, "")][usize::try_from(seed % 3).unwrap()];
             recovery.note_end(cut, names(remaining));
@@ -418,7 +420,7 @@ const END: &str = "===AGENT_RESULT_END===\n";
 
 #[test]
 fn duplicates_are_joined_and_no_evidence_is_lost() {
-    let handed = vec![
+    let delivered = vec![
         result(
             "x",
             &[("one", "CWE-89", "a.c:1-9"), ("two", "CWE-79", "a.c:1-9"), ("far", "CWE-89", "a.c:50")],
@@ -426,7 +428,7 @@ fn duplicates_are_joined_and_no_evidence_is_lost() {
         ),
         result("y", &[("three", "CWE-089", "./a.c:8-12"), ("four", "CWE-89", "b.c:8")], END),
     ];
-    let merged = Merged::new(&Team::default(), handed);
+    let merged = MergedResults::new(&Team::default(), delivered);
     let found: Vec<String> = merged
         .findings()
         .iter()
@@ -456,12 +458,12 @@ fn duplicates_are_joined_and_no_evidence_is_lost() {
 
 #[test]
 fn evidence_with_only_an_equal_beginning_is_kept() {
-    let handed = vec![
+    let delivered = vec![
         result("x", &[("one more", "CWE-89", "a.c:1-9")], END),
         result("y", &[("one", "CWE-89", "a.c:8-12")], END),
         result("z", &[("one", "CWE-89", "a.c:9-10")], END),
     ];
-    let merged = Merged::new(&Team::default(), handed);
+    let merged = MergedResults::new(&Team::default(), delivered);
     let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
     assert_eq!(evidence, "of one more\n\nof one");
 }
@@ -474,31 +476,31 @@ fn evidence_that_is_a_prefix_of_another_is_dropped() {
         )
     };
     let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
-    let handed = |text: String| DeliveredResult {
+    let delivered = |text: String| DeliveredResult {
         origin: "x.txt".into(),
         result: read(text.as_bytes()).results.remove(0),
     };
     let first = finding("F001", "  one\n  let a;");
-    let cut = handed(format!("{head}{first}\n{}", finding("F002", "  l").trim_end()));
-    let supplement = handed(format!("{head}{}{END}", finding("F002", "  let a;")));
-    let merged = Merged::new(&Team::default(), vec![cut, supplement]);
+    let cut = delivered(format!("{head}{first}\n{}", finding("F002", "  l").trim_end()));
+    let supplement = delivered(format!("{head}{}{END}", finding("F002", "  let a;")));
+    let merged = MergedResults::new(&Team::default(), vec![cut, supplement]);
     assert_eq!(merged.findings().len(), 1);
     let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
     assert_eq!(evidence, "one\nlet a;");
 }
 
-/// Of two cut pieces of evidence only the longer is kept, and so is one that contains another.
+/// If two cut pieces of evidence have the same start, or one piece contains another, only the longer one is kept.
 #[test]
 fn evidence_contained_in_longer_evidence_is_written_once() {
     let joined = |evidence: [&str; 2], end: &str| {
-        let handed = evidence.map(|evidence| {
+        let delivered = evidence.map(|evidence| {
             let text = format!(
                 "===AGENT_RESULT===\nagent_id: x\n\n[F001] A\nseverity: Low\ncwe: CWE-79\nlocation: a.c:1\nsource: s\nsink: k\n\
                  evidence:\n{evidence}{end}"
             );
             DeliveredResult { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
         });
-        let merged = Merged::new(&Team::default(), handed.into());
+        let merged = MergedResults::new(&Team::default(), delivered.into());
         merged.findings()[0].finding.evidence.as_ref().unwrap().as_str().to_owned()
     };
     let whole = format!("\n{END}");
@@ -510,15 +512,15 @@ fn evidence_contained_in_longer_evidence_is_written_once() {
 #[test]
 fn unrecovered_findings_are_counted_in_the_report() {
     let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
-    let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
+    let report = MergedResults::new(&Team::default(), vec![cut.clone()]).report();
     let disclosure = report.disclosure();
     assert_eq!((report.findings().len(), disclosure.needs_reaudit, disclosure.unrecovered.count), (1, 1, 1));
     assert_eq!(disclosure.unrecovered.basis, ["highest_id"]);
     assert!(disclosure.dimensions.iter().all(|dimension| dimension.truncated && dimension.gap));
     assert!(report.markdown().contains("| a | x | ⚠️ may have gaps |"), "{}", report.markdown());
-    // Its supplement brings the second one.
+    // The supplement delivers the second finding.
     let supplement = result("x", &[("second", "CWE-22", "a.c:9")], END);
-    let report = Merged::new(&Team::default(), vec![cut, supplement]).report();
+    let report = MergedResults::new(&Team::default(), vec![cut, supplement]).report();
     assert_eq!((report.findings().len(), report.disclosure().unrecovered.count), (2, 0));
     assert!(report.disclosure().is_truncated());
     assert!(report.markdown().contains("⚠️ truncated, then recovered"));
@@ -531,25 +533,27 @@ fn an_agent_without_a_result_is_disclosed() {
         Assignment { agent_id: "silent".into(), dimensions: names("c"), max_turns: Some(8) },
     ];
     let team = Team { agents, ..Team::default() };
-    let merged = Merged::new(&team, vec![result("x", &[], END)]);
+    let merged = MergedResults::new(&team, vec![result("x", &[], END)]);
     let report = merged.report();
     let silent = &report.disclosure().truncated_agents[0];
     assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
     assert!(silent.unrecovered.at_least && silent.unrecovered.is_open);
-    assert_eq!((silent.describe(), silent.runs[0].cut), ("was not heard of", "unheard"));
-    let row = "| silent | first, round 1: not heard of | still to be done | c | at least 0 so far |";
+    assert_eq!((silent.describe(), silent.runs[0].cut), ("is missing", "unheard"));
+    let row = "| silent | first, round 1: no result | pending | c | at least 0 so far |";
     assert!(report.markdown().contains(row), "{}", report.markdown());
     assert_eq!(merged.agents()[1].next().unwrap().max_turns, Some(4));
 }
 
 #[test]
-fn a_file_without_an_agent_takes_the_agent_from_its_name() {
+fn the_file_name_states_the_agent_of_an_unnamed_result() {
     let agents = vec![Assignment { agent_id: "auth-2".into(), dimensions: names("a"), max_turns: None }];
     let team = Team { agents, ..Team::default() };
     let severe = read(b"nothing").results.remove(0);
     for (origin, is_known) in [("r1/auth-2.txt", true), ("auth-2.retry.txt", true), ("auth-22.txt", false)] {
-        let merged =
-            Merged::new(&team, vec![DeliveredResult { origin: origin.into(), result: severe.clone() }]);
+        let merged = MergedResults::new(
+            &team,
+            vec![DeliveredResult { origin: origin.into(), result: severe.clone() }],
+        );
         assert_eq!(merged.unattributed().count() == 0, is_known, "{origin}");
     }
 }
@@ -557,21 +561,21 @@ fn a_file_without_an_agent_takes_the_agent_from_its_name() {
 #[test]
 fn a_truncated_finding_is_annotated_unless_completed() {
     let findings = [("one", "CWE-89", "a.c:1")];
-    let report = Merged::new(&Team::default(), vec![result("x", &findings, "")]).report();
+    let report = MergedResults::new(&Team::default(), vec![result("x", &findings, "")]).report();
     assert!(report.findings()[0].finding.originally_truncated);
     let again = vec![result("x", &findings, ""), result("x", &findings, END)];
-    let report = Merged::new(&Team::default(), again).report();
+    let report = MergedResults::new(&Team::default(), again).report();
     assert_eq!((report.findings().len(), report.findings()[0].finding.originally_truncated), (1, false));
 }
 
 #[test]
 fn compression_merges_findings_with_equal_weakness_and_file() {
-    let handed = result(
+    let delivered = result(
         "x",
         &[("one", "CWE-89", "a.c:1"), ("two", "CWE-89", "a.c:9-12"), ("three", "CWE-79", "a.c:1")],
         END,
     );
-    let findings: Vec<_> = handed.result.findings.into_iter().map(|read| read.finding).collect();
+    let findings: Vec<_> = delivered.result.findings.into_iter().map(|read| read.finding).collect();
     let compressed = compress(&findings);
     assert_eq!(compressed.len(), 2);
     assert_eq!(compressed[0].location.as_ref().unwrap().as_str(), "a.c:1-12");

@@ -1,5 +1,5 @@
-//! Cuts well-formed results at any byte. Nothing is invented or altered, and all complete findings are kept. With its
-//! supplement the result equals the uncut one. (AR-1, AR-4, AR-5, AR-6)
+//! Cuts well-formed results at any byte. Nothing is invented or altered, and all complete findings are kept. Together
+//! with a supplement, a cut result equals the uncut one. (AR-1, AR-4, AR-5, AR-6)
 
 use std::cell::Cell;
 
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::{
-    AgentResult, Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location, Merged,
-    Severity, Team, WriteParameters, read,
+    AgentResult, Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location,
+    MergedResults, Severity, Team, WriteParameters, read,
 };
 
 /// Words that could confuse the parser.
@@ -25,7 +25,7 @@ fn text() -> impl Strategy<Value = String> {
         1 => Just("a -> b".to_owned()),
         1 => Just("\"q\",".to_owned()),
     ];
-    // Punctuation alone, `na` and `none` are placeholders, and would count as missing.
+    // Add a word, because punctuation alone, `na` and `none` are placeholders that count as missing.
     (proptest::collection::vec(piece, 0..3), "[a-z]{1,4}q").prop_map(|(mut pieces, word)| {
         pieces.push(word);
         pieces.join(" ")
@@ -116,27 +116,27 @@ fn deliver(result: &AgentResult) -> DeliveredResult {
     DeliveredResult { origin: "auth-2.txt".to_owned(), result: result.clone() }
 }
 
-/// The formatting of a result's lines: the markup around the first line of a finding and around field names.
+/// The formatting of a result: the markup around the first lines of findings and around field names.
 #[derive(Debug, Clone, Copy)]
-struct Dress {
+struct Formatting {
     head: (&'static str, &'static str),
     field: (&'static str, &'static str),
     is_in_capitals: bool,
 }
 
-const PLAIN: Dress = Dress { head: ("", ""), field: ("", ""), is_in_capitals: false };
+const PLAIN: Formatting = Formatting { head: ("", ""), field: ("", ""), is_in_capitals: false };
 
-/// The formatting that models use: headings, bold, bullets, and names in other capitalisation.
-fn dress() -> impl Strategy<Value = Dress> {
+/// Generates the formatting that models use: headings, bold text, bullets, and names in capitals.
+fn formatting() -> impl Strategy<Value = Formatting> {
     let head =
         prop_oneof![Just(("### ", "")), Just(("**", "**")), Just(("- **", "**")), Just(("## ", " ##"))];
     let field = prop_oneof![Just(("- ", "")), Just(("**", "**")), Just(("* **", "**")), Just(("", ""))];
     let dress = (head, field, any::<bool>());
-    dress.prop_map(|(head, field, is_in_capitals)| Dress { head, field, is_in_capitals })
+    dress.prop_map(|(head, field, is_in_capitals)| Formatting { head, field, is_in_capitals })
 }
 
 /// Formats the lines of a text, except those of evidence.
-fn dress_text(text: &str, dress: Dress) -> String {
+fn apply_formatting(text: &str, dress: Formatting) -> String {
     let line = |line: &str| {
         if line.starts_with('[') {
             return format!("{}{line}{}\n", dress.head.0, dress.head.1);
@@ -153,7 +153,7 @@ fn dress_text(text: &str, dress: Dress) -> String {
 }
 
 /// Counts the findings that end before this byte: at the next finding, a blank line, or the end marker.
-fn count_ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize) -> usize {
+fn count_ended_before(text: &str, findings: &[Finding], dress: Formatting, cut: usize) -> usize {
     let mut from = 0;
     let mut ends = Vec::new();
     for finding in findings.iter().skip(1) {
@@ -166,7 +166,7 @@ fn count_ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize
     ends.iter().filter(|end| **end <= cut).count()
 }
 
-fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: &Merged) {
+fn check_cut(text: &str, findings: &[Finding], dress: Formatting, cut: usize, uncut: &MergedResults) {
     let result = read_only_result(&text.as_bytes()[..cut]);
     let marker_ends = text.len() - 1;
     assert_eq!(result.cut == Cut::Whole, cut >= marker_ends, "cut at {cut} of {text}");
@@ -205,9 +205,9 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
         findings.iter().filter(|finding| !kept.contains(&&finding.id)).cloned().collect();
     let supplement = read_only_result(write_result(&lost).as_bytes());
     let merged = if result.cut == Cut::Whole {
-        Merged::new(&Team::default(), vec![deliver(&result)])
+        MergedResults::new(&Team::default(), vec![deliver(&result)])
     } else {
-        Merged::new(&Team::default(), vec![deliver(&result), deliver(&supplement)])
+        MergedResults::new(&Team::default(), vec![deliver(&result), deliver(&supplement)])
     };
     assert_eq!(merged.findings(), uncut.findings(), "cut at {cut} of {text}");
     let disclosure = merged.report();
@@ -228,10 +228,10 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Headings, bold, bullets and capitals do not change that, unless a text contains such markup itself.
+    /// Headings, bold text, bullets and capitals do not affect the recovery, unless a text contains such markup itself.
     #[test]
     fn a_cut_of_decorated_text_loses_only_the_text_after_it(
-        findings in findings(), dress in dress(), seed in 0_usize..1_000,
+        findings in findings(), dress in formatting(), seed in 0_usize..1_000,
     ) {
         let mut findings = findings;
         for finding in &mut findings {
@@ -241,8 +241,8 @@ proptest! {
                 *text = plain(text);
             }
         }
-        let text = dress_text(&write_result(&findings), dress);
-        let uncut = Merged::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
+        let text = apply_formatting(&write_result(&findings), dress);
+        let uncut = MergedResults::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
         let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 97 };
         for cut in (seed % step..=text.len()).step_by(step) {
             check_cut(&text, &findings, dress, cut, &uncut);
@@ -269,7 +269,7 @@ const BETWEEN_TURNS: [&str; 5] = [
     "\n**Assistant:** ",
 ];
 
-/// A result that continues in the next turn is not joined, and a finding that may be cut is not complete.
+/// The parts of a result in two turns are not joined, and a finding that may be cut does not count as complete.
 fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
     let text = [&text[..cut], between, &text[cut..]].concat();
     let results = read(text.as_bytes()).results;
@@ -278,7 +278,7 @@ fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
         if read.state == FindingState::Complete {
             assert_eq!(Some(&read.finding), original, "{text}");
         }
-        // The number may be what was cut. After a cut in the word `evidence`, code may look like fields.
+        // The id may have been cut. After a cut in the word `evidence`, code may look like fields.
         let Some(original) = original.filter(|_| read.state != FindingState::NeedsReaudit) else { continue };
         let is_begun = |found: &Option<String>, original: &Option<String>| {
             found
@@ -295,7 +295,7 @@ fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
 }
 
 #[test]
-fn a_turn_that_ends_anywhere_is_not_whole() {
+fn a_result_split_between_two_turns_is_not_whole() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 41 };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let made = Cell::new(0);
@@ -316,21 +316,21 @@ fn a_turn_that_ends_anywhere_is_not_whole() {
     println!("{} ends of turns", made.get());
 }
 
-/// With `ENDMARK_TEST_CUTS`, cuts each result at every byte and requires at least that many cuts. Otherwise tests a
-/// sample.
+/// If `ENDMARK_TEST_CUTS` is set, cuts each result at every byte; its value is the minimum number of cuts. Otherwise
+/// tests a sample.
 #[test]
 fn a_cut_loses_only_the_text_after_it() {
     let wanted = std::env::var("ENDMARK_TEST_CUTS").ok().map(|cuts| cuts.parse::<usize>().unwrap());
     let step = if wanted.is_some() { 1 } else { 97 };
     let made = Cell::new(0);
-    let check = |text: &str, findings: &[Finding], cut: usize, uncut: &Merged| {
+    let check = |text: &str, findings: &[Finding], cut: usize, uncut: &MergedResults| {
         check_cut(text, findings, PLAIN, cut, uncut);
         made.set(made.get() + 1);
     };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
         let text = write_result(&findings);
-        let uncut = Merged::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
+        let uncut = MergedResults::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
         for cut in (seed % step..=text.len()).step_by(step) {
             check(&text, &findings, cut, &uncut);
         }

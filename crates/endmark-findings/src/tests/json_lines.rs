@@ -1,6 +1,6 @@
 //! Tests of the JSON Lines format: requested, parsed, and cut at every byte. (AR-1)
 
-use crate::{AgentResult, Cut, FindingState, Protocol, ProtocolForm, read};
+use crate::{AgentResult, Cut, FindingState, Protocol, ProtocolFormat, read};
 
 /// A finding with its fields in the order of the format.
 fn finding(number: u32) -> String {
@@ -37,7 +37,7 @@ fn a_result_in_json_lines_is_read() {
     assert!(read(text.as_bytes()).remarks.is_empty(), "{:?}", read(text.as_bytes()).remarks);
 }
 
-/// A whole line is a complete finding. A cut line is not, and is counted.
+/// A whole line is a complete finding. A cut line is not, but is counted.
 #[test]
 fn a_cut_keeps_the_lines_before_it() {
     let text = write_result();
@@ -78,10 +78,10 @@ fn a_cut_keeps_the_lines_before_it() {
 
 /// The requested format in a transcript is not a result until it is filled in.
 #[test]
-fn the_requested_format_itself_is_a_template() {
+fn the_instructions_are_parsed_as_a_template() {
     for (agent_id, dimensions) in [(None, &[][..]), (Some("auth-2"), &["keys".to_owned()])] {
         let protocol =
-            Protocol { form: ProtocolForm::Jsonl, agent_id, dimensions, ..Protocol::default() }.text();
+            Protocol { form: ProtocolFormat::Jsonl, agent_id, dimensions, ..Protocol::default() }.text();
         let alone = read(protocol.as_bytes());
         assert!(alone.results.iter().all(|result| result.begins.is_none()), "{:?}", alone.results);
         let both = read_only_result(format!("{protocol}\n{}", write_result()).as_bytes());

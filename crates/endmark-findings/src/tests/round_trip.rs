@@ -1,13 +1,13 @@
-//! The canonical form is parsed back unchanged, whatever the texts contain. (AR-1)
+//! Tests that the canonical form is parsed back unchanged, whatever the texts contain. (AR-1)
 
 use proptest::prelude::*;
 
 use crate::{
-    Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location, Merged, Severity, Team,
-    WriteParameters, read,
+    Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location, MergedResults, Severity,
+    Team, WriteParameters, read,
 };
 
-/// Texts that could confuse the parser at either end or inside.
+/// Generates text that could confuse the parser at either end or inside.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         2 => "[a-z]{1,6}",
@@ -23,7 +23,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
 }
 
-/// A text that is not a placeholder: any text and a word.
+/// Generates text that is not a placeholder: any text followed by a word.
 fn informative_text() -> impl Strategy<Value = String> {
     (text(), "[a-z]{3,5}q").prop_map(|(text, word)| format!("{text} {word}").trim().to_owned())
 }
@@ -71,7 +71,7 @@ proptest! {
             is_whole: true,
         };
         let text = writing.text(&findings);
-        prop_assert!(!text.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", text);
+        prop_assert!(!text.contains(|ch: char| ch.is_control() && ch != '\n' && ch != '\t'), "{:?}", text);
         let results = read(text.as_bytes()).results;
         prop_assert_eq!(results.len(), 1, "{}", text);
         let result = &results[0];
@@ -81,14 +81,13 @@ proptest! {
         let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
         prop_assert_eq!(&read, &findings, "{}", text);
         // The report does not control the terminal either.
-        let merged = Merged::new(&Team::default(), vec![DeliveredResult { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
+        let merged = MergedResults::new(&Team::default(), vec![DeliveredResult { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
         let report = merged.report().markdown();
-        prop_assert!(!report.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", report);
+        prop_assert!(!report.contains(|ch: char| ch.is_control() && ch != '\n' && ch != '\t'), "{:?}", report);
     }
 }
 
-/// Text that can be parsed from lines is written as lines, exactly in the canonical form. Other text is written as
-/// JSON Lines.
+/// Text that the line format can express is written as lines. Other text is written as JSON Lines.
 #[test]
 fn only_text_that_lines_cannot_express_becomes_json() {
     let written = |title: &str, dimension: &str| {
@@ -130,7 +129,7 @@ fn only_text_that_lines_cannot_express_becomes_json() {
     }
 }
 
-/// A finding with one or two of three weaknesses, in one of two files, on a few lines.
+/// Generates a finding with one or two of three weaknesses, on a few lines of one of two files.
 fn neighbour() -> impl Strategy<Value = Finding> {
     let cwe = proptest::sample::subsequence(vec![79_u32, 89, 22], 1..=2);
     let place = (proptest::sample::select(&["a.rs", "b.rs"][..]), 1_u32..30, 0_u32..9);
@@ -148,7 +147,7 @@ fn neighbour() -> impl Strategy<Value = Finding> {
     })
 }
 
-fn merge_one_agent(findings: &[Finding]) -> Merged {
+fn merge_one_agent(findings: &[Finding]) -> MergedResults {
     let mut numbered = findings.to_vec();
     for (finding, number) in numbered.iter_mut().zip(1..) {
         finding.id = FindingId::from_number(number);
@@ -162,8 +161,8 @@ fn merge_one_agent(findings: &[Finding]) -> Merged {
         is_whole: true,
     };
     let results = read(writing.text(&numbered).as_bytes()).results;
-    let handed = |result| DeliveredResult { origin: "a-1.txt".to_owned(), result };
-    Merged::new(&Team::default(), results.into_iter().map(handed).collect())
+    let delivered = |result| DeliveredResult { origin: "a-1.txt".to_owned(), result };
+    MergedResults::new(&Team::default(), results.into_iter().map(delivered).collect())
 }
 
 proptest! {
@@ -171,7 +170,7 @@ proptest! {
 
     #[test]
     fn merging_a_merge_changes_nothing(findings in proptest::collection::vec(neighbour(), 1..14)) {
-        let of = |merged: &Merged| -> Vec<Finding> {
+        let of = |merged: &MergedResults| -> Vec<Finding> {
             merged.findings().iter().map(|merged| merged.finding.clone()).collect()
         };
         let once = of(&merge_one_agent(&findings));

@@ -1,4 +1,5 @@
-//! Serves `/endmark/api/outputs/HANDLE?page=N`: a kept value, page by page, for the client that owns it (CX-5).
+//! Serves `/endmark/api/outputs/HANDLE?page=N`: the pages of a stored output, for the client that owns it
+//! (CX-5).
 
 use std::sync::Arc;
 
@@ -13,35 +14,36 @@ use crate::body::{AnyBody, full};
 use crate::budget::KeyLimits;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
-use crate::keys::refused::KeyRefused;
-use crate::rescue::Refusal;
+use crate::keys::key_refusal::KeyRefusal;
+use crate::refusals::Refusal;
 use crate::shaping::owner;
 use crate::upstream::Credential;
 
 /// Maximum size of a page in bytes.
 const PAGE_BYTES: usize = 200_000;
 
-/// Returns a page of a value. Other clients get the same error as for an unknown value.
-pub(super) async fn page(
+/// Responds with a page of a stored output. A client that does not own the output gets the same error as for
+/// an unknown handle.
+pub(super) async fn respond(
     gateway: &Gateway,
     head: &Parts,
     handle: &str,
 ) -> Result<Response<AnyBody>, Refusal> {
     let unknown = || Refusal::NotFound(format!("no output of yours has the handle `{handle}`"));
     let handle = Handle::parse(handle).ok_or_else(unknown)?;
-    let number = number(head.uri.query())?;
+    let number = parse_page_number(head.uri.query())?;
     let key = head.extensions.get::<Arc<OwnKey>>();
     if key.is_none() && gateway.settings.listener.require_key {
-        return Err(KeyRefused::Missing.into());
+        return Err(KeyRefusal::Missing.into());
     }
     let own_key = key.map(|key| key.identity());
-    let budget_applies = gateway.budgets.are_any(KeyLimits::default());
+    let budget_applies = gateway.budgets.apply_to(KeyLimits::default());
     let credential = Credential::from_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
     let wanted_handle = handle.clone();
     let read = move |reader: &endmark_store::Reader| {
         let output = reader.output(&wanted_handle, &owner)?;
-        part(&output, &wanted_handle, number)
+        page_json(&output, &wanted_handle, number)
     };
     let read = gateway.store.read_output(&handle, read).await;
     match read {
@@ -60,23 +62,23 @@ pub(super) async fn page(
     }
 }
 
-fn number(query: Option<&str>) -> Result<u64, Refusal> {
+fn parse_page_number(query: Option<&str>) -> Result<u64, Refusal> {
     let mut number = 1;
     for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-        let given = pair.strip_prefix("page=").ok_or_else(|| {
+        let value = pair.strip_prefix("page=").ok_or_else(|| {
             Refusal::BadRequest(format!(
                 "`{pair}` is not known here: `page` is, and `endmark read` reads other parts"
             ))
         })?;
-        number = given
+        number = value
             .parse()
-            .map_err(|_| Refusal::BadRequest(format!("the page is `{given}`: use a whole number")))?;
+            .map_err(|_| Refusal::BadRequest(format!("the page is `{value}`: use a whole number")))?;
     }
     Ok(number)
 }
 
 /// Returns a page of an output, or `None` if the page does not exist.
-fn part(output: &KeptOutput<'_>, handle: &Handle, page: u64) -> Result<Option<Value>, StoreError> {
+fn page_json(output: &KeptOutput<'_>, handle: &Handle, page: u64) -> Result<Option<Value>, StoreError> {
     let pages = output.pages(PAGE_BYTES);
     let Some(OutputPage { bytes, first_byte: from }) = output.page(page, PAGE_BYTES)? else {
         return Ok(None);

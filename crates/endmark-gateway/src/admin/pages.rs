@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use endmark_console::{Console, Visit};
+use endmark_console::{Console, ConsoleRequest};
 use http::Response;
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 
-/// Maximum body of a request for a page. Forms are far smaller.
+/// Maximum size of the body of a console request. Forms are far smaller.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Forwards a request for a page.
+/// Forwards a request to the console and returns the console's response.
 pub(super) async fn respond(
     gateway: &Arc<Gateway>,
     console: &Console,
@@ -24,12 +24,12 @@ pub(super) async fn respond(
 ) -> Result<Response<AnyBody>, Refusal> {
     let body = read_body(body).await?;
     let own_gateway = Arc::clone(gateway);
-    let visit = Visit {
+    let visit = ConsoleRequest {
         head,
         body,
         store: gateway.store.clone(),
         is_stopping: Arc::new(move || own_gateway.is_stopping()),
-        added_ms: gateway.metrics.added_ms(),
+        added_latency_ms: gateway.metrics.added_ms(),
     };
     Ok(console.respond(visit).await)
 }

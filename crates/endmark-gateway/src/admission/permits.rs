@@ -8,27 +8,27 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::settings::Limits;
-use crate::stopping::{Stage, Stopping};
+use crate::stopping::{ShutdownStage, Stopping};
 
 /// The number of requests that are being served, and the queue of waiting requests in order of arrival.
 #[derive(Default)]
-pub(crate) struct Permits(Mutex<State>);
+pub(crate) struct Permits(Mutex<PermitState>);
 
 #[derive(Default)]
-struct State {
+struct PermitState {
     served: usize,
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
-/// The client must repeat the request later.
+/// Error: no permit became free in time. The client must repeat the request later.
 #[derive(Debug, PartialEq, Eq)]
-struct NoPermit;
+struct NoFreePermit;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlace {
+pub(crate) enum PermitRefused {
     /// All permits are in use, and the queue is full.
-    Full {
+    QueueFull {
         /// Maximum requests that are served at once.
         served: usize,
         /// Maximum requests that wait.
@@ -46,7 +46,7 @@ impl Permits {
         served: usize,
         waiting: usize,
         patience: Duration,
-    ) -> Result<Permit, NoPermit> {
+    ) -> Result<Permit, NoFreePermit> {
         if let Some(permit) = self.try_acquire(served) {
             return Ok(permit);
         }
@@ -54,16 +54,16 @@ impl Permits {
             let mut state = self.lock();
             state.waiting.retain(|waiting| !waiting.is_closed());
             if state.waiting.len() >= waiting {
-                return Err(NoPermit);
+                return Err(NoFreePermit);
             }
             let (sender, turn) = oneshot::channel();
             state.waiting.push_back(sender);
             turn
         };
-        let mut turn = Turn { permits: self, turn };
+        let mut turn = QueuePosition { permits: self, turn };
         match timeout(patience, &mut turn.turn).await {
             Ok(Ok(())) => Ok(Permit(Arc::clone(self))),
-            Ok(Err(_)) | Err(_) => Err(NoPermit),
+            Ok(Err(_)) | Err(_) => Err(NoFreePermit),
         }
     }
 
@@ -88,19 +88,20 @@ impl Permits {
         state.served -= 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PermitState> {
         // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A position in the queue. If it is dropped after its turn has come, the next request gets the turn.
-struct Turn<'a> {
+/// A position in the queue. If it is dropped after it was assigned a permit, the next request gets that
+/// permit.
+struct QueuePosition<'a> {
     permits: &'a Permits,
     turn: oneshot::Receiver<()>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
         self.turn.close();
         if self.turn.try_recv().is_ok() {
@@ -109,9 +110,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A request's claim to a permit, which is taken only when work begins. A client that is still sending its body has
-/// no permit, so it cannot block other clients.
-pub(crate) struct Claim {
+/// A request's claim to a permit. The permit is acquired only when work begins, so that a client that is
+/// still sending its body cannot block other clients.
+pub(crate) struct PermitClaim {
     permits: Arc<Permits>,
     stopping: Arc<Stopping>,
     served: usize,
@@ -120,7 +121,7 @@ pub(crate) struct Claim {
     permit: OnceLock<Permit>,
 }
 
-impl Claim {
+impl PermitClaim {
     pub(crate) fn new(permits: &Arc<Permits>, stopping: &Arc<Stopping>, limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
             permits: Arc::clone(permits),
@@ -132,19 +133,20 @@ impl Claim {
         })
     }
 
-    /// Waits for the permit. Dropping the claim releases it. If the gateway stops meanwhile, the request is refused.
-    pub(crate) async fn take(&self) -> Result<(), NoPlace> {
+    /// Waits for the permit. Dropping the claim releases it. If the gateway stops while the request waits,
+    /// the request is refused.
+    pub(crate) async fn acquire(&self) -> Result<(), PermitRefused> {
         let permit = match self.permits.try_acquire(self.served) {
             Some(permit) => permit,
             None => match self.permits.acquire(self.served, self.waiting, self.patience).await {
-                Ok(permit) if !self.stopping.has_reached(Stage::Draining) => permit,
-                Ok(_) => return Err(NoPlace::Stopping),
-                Err(NoPermit) => {
-                    return Err(NoPlace::Full { served: self.served, queue: self.waiting });
+                Ok(permit) if !self.stopping.has_reached(ShutdownStage::Draining) => permit,
+                Ok(_) => return Err(PermitRefused::Stopping),
+                Err(NoFreePermit) => {
+                    return Err(PermitRefused::QueueFull { served: self.served, queue: self.waiting });
                 }
             },
         };
-        // If the claim already has a permit, the new one is dropped and thereby released.
+        // If the claim already has a permit, dropping the new one releases it.
         let _ = self.permit.set(permit);
         Ok(())
     }
@@ -193,12 +195,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_waiter_takes_no_permit() {
+    async fn a_cancelled_waiter_keeps_no_permit() {
         let permits = Arc::new(Permits::default());
         let first = permits.acquire(1, 2, LONG_PATIENCE).await.ok().unwrap();
         assert!(permits.acquire(1, 2, Duration::from_millis(1)).await.is_err());
         let mut gone = Box::pin(permits.acquire(1, 2, LONG_PATIENCE));
-        assert!(futures_poll(&mut gone).await);
+        assert!(is_pending(&mut gone).await);
         drop(first);
         // The request is dropped after its turn has come and before the next poll.
         drop(gone);
@@ -206,8 +208,8 @@ mod tests {
         assert!(permits.acquire(1, 0, LONG_PATIENCE).await.is_ok());
     }
 
-    /// Polls once. Returns `true` if the future is still pending.
-    async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
+    /// Polls a future once. Returns `true` if it is still pending.
+    async fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())
         })

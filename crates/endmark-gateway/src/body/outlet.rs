@@ -23,22 +23,22 @@ pub(crate) struct Outlet {
 
 /// Error: the reader was dropped.
 #[derive(Debug)]
-pub(crate) struct Closed;
+pub(crate) struct ReaderDropped;
 
 /// Bytes that were produced but not yet read.
 #[derive(Default)]
 struct UnreadParts {
     parts: VecDeque<Bytes>,
     bytes: usize,
-    /// Wakes the producer if it waits for room on another thread.
-    maker: Option<Waker>,
+    /// Wakes a producer that runs on another thread and waits for room.
+    waiting_producer: Option<Waker>,
 }
 
 impl Outlet {
     /// Sends bytes. Waits while `capacity` bytes are unread.
-    pub(crate) async fn send(&self, part: Bytes) -> Result<(), Closed> {
+    pub(crate) async fn send(&self, part: Bytes) -> Result<(), ReaderDropped> {
         if Arc::strong_count(&self.unread_parts) == 1 {
-            return Err(Closed);
+            return Err(ReaderDropped);
         }
         {
             let mut unread = lock(&self.unread_parts);
@@ -51,7 +51,7 @@ impl Outlet {
             if unread.bytes < self.capacity {
                 return Poll::Ready(());
             }
-            unread.maker = is_in_pool().then(|| context.waker().clone());
+            unread.waiting_producer = is_in_pool().then(|| context.waker().clone());
             Poll::Pending
         })
         .await;
@@ -64,25 +64,25 @@ fn lock(unread: &Mutex<UnreadParts>) -> MutexGuard<'_, UnreadParts> {
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a body that contains the bytes sent by `maker`. An error of `maker` ends the body abnormally after those
-/// bytes. The producer waits while `capacity` bytes are unread, and is dropped with the body.
+/// Returns a body with the bytes that `producer` sends. If the producer fails, the body ends with its error
+/// after those bytes. The producer waits while `capacity` bytes are unread, and is dropped with the body.
 pub(crate) fn body_from<M>(
     capacity: usize,
-    maker: impl FnOnce(Outlet) -> M,
+    producer: impl FnOnce(Outlet) -> M,
 ) -> impl Body<Data = Bytes, Error = BodyError> + Send
 where
     M: Future<Output = Result<(), BodyError>> + Send + 'static,
 {
     let unread = Arc::<Mutex<UnreadParts>>::default();
     let outlet = Outlet { unread_parts: Arc::clone(&unread), capacity };
-    ProducedBody { maker: Some(PooledFuture::new(maker(outlet))), failed: None, unread_parts: unread }
+    ProducedBody { producer: Some(PooledFuture::new(producer(outlet))), error: None, unread_parts: unread }
 }
 
 struct ProducedBody<M: Future> {
     /// The producer. `None` after it ended.
-    maker: Option<PooledFuture<M>>,
+    producer: Option<PooledFuture<M>>,
     /// The producer's error, returned after all produced bytes are read.
-    failed: Option<BodyError>,
+    error: Option<BodyError>,
     unread_parts: Arc<Mutex<UnreadParts>>,
 }
 
@@ -91,7 +91,7 @@ impl<M: Future> ProducedBody<M> {
         let mut unread = lock(&self.unread_parts);
         let part = unread.parts.pop_front()?;
         unread.bytes -= part.len();
-        if let Some(maker) = unread.maker.take() {
+        if let Some(maker) = unread.waiting_producer.take() {
             maker.wake();
         }
         Some(part)
@@ -109,15 +109,15 @@ impl<M: Future<Output = Result<(), BodyError>> + Send + 'static> Body for Produc
         if let Some(part) = self.next() {
             return Poll::Ready(Some(Ok(Frame::data(part))));
         }
-        if let Some(maker) = &mut self.maker
+        if let Some(maker) = &mut self.producer
             && let Poll::Ready(ended) = Pin::new(maker).poll(context)
         {
-            self.maker = None;
-            self.failed = ended.err();
+            self.producer = None;
+            self.error = ended.err();
         }
         match self.next() {
             Some(part) => Poll::Ready(Some(Ok(Frame::data(part)))),
-            None if self.maker.is_none() => Poll::Ready(self.failed.take().map(Err)),
+            None if self.producer.is_none() => Poll::Ready(self.error.take().map(Err)),
             None => Poll::Pending,
         }
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_outlet_has_no_clean_end() {
+    async fn a_producer_error_ends_the_body_with_that_error() {
         let mut body = body_from(10, |outlet| async move {
             outlet.send(Bytes::from_static(b"beginning")).await.unwrap();
             Err("it broke off".into())
@@ -166,10 +166,10 @@ mod tests {
     #[tokio::test]
     async fn a_producer_stops_with_its_body() {
         let shared = Arc::new(());
-        let of_the_maker = Arc::clone(&shared);
+        let producer_copy = Arc::clone(&shared);
         let body = body_from(10, |outlet| async move {
             outlet.send(Bytes::from_static(b"much more than there is room for")).await.unwrap();
-            drop(of_the_maker);
+            drop(producer_copy);
             Ok(())
         });
         assert_eq!(Arc::strong_count(&shared), 2);

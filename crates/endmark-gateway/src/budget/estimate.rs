@@ -5,27 +5,27 @@ use std::sync::{Mutex, PoisonError};
 
 use endmark_wire::json::Value;
 
-use super::parts::{KINDS, TEXT, measure};
+use super::parts::{PART_KIND_COUNT, TEXT, measure};
 
 /// Maximum number of remembered sessions. When it is exceeded, all are forgotten.
 const MAX_SESSIONS: usize = 4_096;
-/// A call holds its estimate plus a tenth.
-const MARGIN_PERCENT: u64 = 110;
-/// Maximum tokens that a provider may add to the prompt of an unknown session, as Anthropic does for tools. At most
-/// the size of the prompt itself is assumed.
+/// Percentage of the estimate that is held for a call: the estimate plus a margin of 10 %.
+const HELD_PERCENT: u64 = 110;
+/// Tokens that a provider may add to a prompt, as Anthropic does for tools. They are assumed for a session
+/// without earlier prompts, up to the size of the prompt itself.
 const MAX_ADDED_TOKENS: u64 = 350;
-/// A factor of 1.
+/// The factor 1, in thousandths.
 const UNIT_FACTOR: u64 = 1_000;
 /// The range of correction factors for text: from an eighth to four times the usual tokens.
 const TEXT_FACTORS: (u64, u64) = (UNIT_FACTOR / 8, UNIT_FACTOR * 4);
-/// The range for media: an hour of video can be given by a short URL.
+/// The range of correction factors for media. It is wide, because a short URL can refer to an hour of video.
 const MEDIA_FACTORS: (u64, u64) = (1, UNIT_FACTOR * 250);
 
 /// The estimate of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PromptEstimate {
-    /// Tokens by kinds of parts, before corrections.
-    measured: [u64; KINDS],
+    /// Tokens of each kind of content, before corrections.
+    measured: [u64; PART_KIND_COUNT],
     /// Total tokens, corrected by earlier prompts of the session.
     pub(crate) tokens: u64,
     /// Whether earlier prompts of the session are known.
@@ -33,20 +33,20 @@ pub(crate) struct PromptEstimate {
 }
 
 impl PromptEstimate {
-    /// Returns the tokens that the call holds.
+    /// Returns the number of tokens to hold for the call.
     pub(crate) fn held_tokens(&self) -> u64 {
         let added = if self.is_learned { 0 } else { self.tokens.min(MAX_ADDED_TOKENS) };
-        self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100).saturating_add(added)
+        self.tokens.saturating_mul(HELD_PERCENT).div_ceil(100).saturating_add(added)
     }
 }
 
 /// The correction factors of each session by kind of part, in thousandths.
 #[derive(Debug, Default)]
-pub(super) struct Calibrations(Mutex<HashMap<String, [u64; KINDS]>>);
+pub(super) struct Calibrations(Mutex<HashMap<String, [u64; PART_KIND_COUNT]>>);
 
 impl Calibrations {
     /// Estimates the prompt of a request.
-    pub(super) fn prompt(
+    pub(super) fn estimate(
         &self,
         session: &str,
         model: &str,
@@ -54,14 +54,15 @@ impl Calibrations {
         root: Option<Value<'_>>,
     ) -> PromptEstimate {
         let measured = measure(body, root, model);
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let learned = known.get(session).copied();
-        let factors = learned.unwrap_or([UNIT_FACTOR; KINDS]);
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let learned = sessions.get(session).copied();
+        let factors = learned.unwrap_or([UNIT_FACTOR; PART_KIND_COUNT]);
         let tokens = corrected_kinds(&measured, &factors).iter().sum();
         PromptEstimate { measured, tokens, is_learned: learned.is_some() }
     }
 
-    /// Learns from the reported tokens of a call's prompt. The tokens that exceed the text are attributed to media.
+    /// Learns from the reported tokens of a call's prompt. If the prompt contains media, all tokens beyond
+    /// the estimate for its text are attributed to the media.
     pub(super) fn learn(&self, session: &str, estimate: &PromptEstimate, tokens: u64) {
         if tokens == 0 {
             return;
@@ -71,42 +72,46 @@ impl Calibrations {
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
             sessions.clear();
         }
-        let factors = sessions.entry(session.to_owned()).or_insert([UNIT_FACTOR; KINDS]);
+        let factors = sessions.entry(session.to_owned()).or_insert([UNIT_FACTOR; PART_KIND_COUNT]);
         let expected = corrected_kinds(measured, factors);
-        let of_media: u64 = expected.iter().skip(TEXT + 1).sum();
-        if of_media == 0 {
+        let media_tokens: u64 = expected.iter().skip(TEXT + 1).sum();
+        if media_tokens == 0 {
             factors[TEXT] = scale(UNIT_FACTOR, tokens, measured[TEXT]).clamp(TEXT_FACTORS.0, TEXT_FACTORS.1);
             return;
         }
-        let came = tokens.saturating_sub(expected[TEXT]);
+        let reported_media_tokens = tokens.saturating_sub(expected[TEXT]);
         for (factor, measured) in factors.iter_mut().zip(measured).skip(TEXT + 1) {
             if *measured > 0 {
-                *factor = scale(*factor, came, of_media).clamp(MEDIA_FACTORS.0, MEDIA_FACTORS.1);
+                *factor = scale(*factor, reported_media_tokens, media_tokens)
+                    .clamp(MEDIA_FACTORS.0, MEDIA_FACTORS.1);
             }
         }
     }
 }
 
 /// Returns the tokens of each kind, corrected by these factors.
-fn corrected_kinds(measured: &[u64; KINDS], factors: &[u64; KINDS]) -> [u64; KINDS] {
+fn corrected_kinds(
+    measured: &[u64; PART_KIND_COUNT],
+    factors: &[u64; PART_KIND_COUNT],
+) -> [u64; PART_KIND_COUNT] {
     std::array::from_fn(|kind| scale(measured[kind], factors[kind], UNIT_FACTOR))
 }
 
 fn scale(amount: u64, numerator: u64, denominator: u64) -> u64 {
     let scaled = u128::from(amount) * u128::from(numerator) / u128::from(denominator.max(1));
-    u64::try_from(scaled).unwrap_or(u64::MAX / KINDS as u64)
+    u64::try_from(scaled).unwrap_or(u64::MAX / PART_KIND_COUNT as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use endmark_wire::deciding::most_output;
+    use endmark_wire::deciding::max_output_tokens;
     use endmark_wire::format::find_by_name;
 
     use super::*;
 
     impl Calibrations {
         fn estimate_prompt(&self, session: &str, model: &str, body: &str) -> PromptEstimate {
-            self.prompt(session, model, body.as_bytes(), Value::parse_str(body).ok())
+            self.estimate(session, model, body.as_bytes(), Value::parse_str(body).ok())
         }
     }
 
@@ -162,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_counts_for_each_choice() {
+    fn an_output_limit_applies_to_each_choice() {
         let output = |format: &str, body: &str| {
-            most_output(
+            max_output_tokens(
                 Value::parse_str(body).unwrap(),
-                find_by_name(format).unwrap().facts().deciding,
+                find_by_name(format).unwrap().facts().deciding_fields,
                 4_096,
             )
         };

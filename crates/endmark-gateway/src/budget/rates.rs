@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use endmark_context::Moment;
-use endmark_context::budget::{Period, RateLeft, Rule, Scope, Unit, Zone, rate_period, rate_retry_seconds};
+use endmark_context::budget::{
+    BudgetRule, Period, RemainingRate, Scope, Unit, Zone, rate_period, rate_retry_seconds,
+};
 use endmark_store::{Hold, HoldOutcome, Recorder};
 use endmark_wire::format::WireFormat;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -14,34 +16,34 @@ use super::{BudgetHold, Budgets, NotAdmitted, PlannedCall};
 
 /// How long a request waits until another request of its key ends. A client that sends requests one after another may
 /// read the end of a response before its slot is free.
-const SEAT_PATIENCE: Duration = Duration::from_secs(1);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Pause between two attempts.
-const SEAT_PAUSE: Duration = Duration::from_millis(20);
+/// Pause between two attempts to get a slot.
+const SLOT_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Converts a rate limit to a rule.
-pub(super) fn rule(unit: Unit, limit: u64) -> Rule {
-    Rule { scope: Scope::Rate, unit, period: rate_period(unit), limit }
+pub(super) fn rate_rule(unit: Unit, limit: u64) -> BudgetRule {
+    BudgetRule { scope: Scope::Rate, unit, period: rate_period(unit), limit }
 }
 
 impl Budgets {
-    /// Reserves one of the parallel requests of a key. Returns `None` if they are unlimited. Dropping the result
-    /// frees the slot. It is held as call 0, which has no row.
-    pub(crate) async fn seat(
+    /// Reserves a slot for one of the parallel requests of a key. Returns `None` if they are unlimited.
+    /// Dropping the result frees the slot. The slot is held as call 0, which has no row.
+    pub(crate) async fn reserve_slot(
         &self,
         recorder: &Recorder,
         planned: &PlannedCall<'_>,
     ) -> Result<Option<BudgetHold>, NotAdmitted> {
-        let Some(limit) = self.rates(planned.limits).parallel else { return Ok(None) };
+        let Some(limit) = self.rate_limits(planned.limits).parallel else { return Ok(None) };
         let request_id = planned.request_id.to_owned();
-        let claim = self.claim(&rule(Unit::Parallel, limit), planned, self.now(), (1, 1));
+        let claim = self.claim(&rate_rule(Unit::Parallel, limit), planned, self.now(), (1, 1));
         let hold = Hold { request_id: request_id.clone(), call: 0, claims: vec![claim], may_close: false };
-        // If it is dropped, it also releases a hold that the store makes late.
+        // Dropping this value also releases a hold that the store makes only after the timeout.
         let reserved = BudgetHold::new(recorder.clone(), request_id, 0, PromptEstimate::default());
         let since = Instant::now();
         loop {
             match self.hold(recorder, hold.clone()).await? {
-                Some(HoldOutcome::Exhausted(used_up)) if since.elapsed() > SEAT_PATIENCE => {
+                Some(HoldOutcome::Exhausted(used_up)) if since.elapsed() > SLOT_TIMEOUT => {
                     return Err(NotAdmitted::from_used_up(
                         used_up,
                         planned.limits,
@@ -49,40 +51,51 @@ impl Budgets {
                         self.now(),
                     ));
                 }
-                Some(HoldOutcome::Exhausted(_)) => tokio::time::sleep(SEAT_PAUSE).await,
+                Some(HoldOutcome::Exhausted(_)) => tokio::time::sleep(SLOT_RETRY_PAUSE).await,
                 _ => return Ok(Some(reserved)),
             }
         }
     }
 
-    /// Writes rate limits as response headers, unless the upstream reports a smaller remainder.
-    pub(crate) fn write_rates(&self, rates: &[RateLeft], format: &dyn WireFormat, headers: &mut HeaderMap) {
+    /// Writes rate limits as response headers, unless the upstream reports a smaller remaining amount.
+    pub(crate) fn write_rate_headers(
+        &self,
+        rates: &[RemainingRate],
+        format: &dyn WireFormat,
+        headers: &mut HeaderMap,
+    ) {
         for rate in rates {
-            write(rate, self.now(), format, headers);
+            write_headers(rate, self.now(), format, headers);
         }
     }
 }
 
 /// Writes one rate limit with the header names of the client's provider.
-pub(super) fn write(rate: &RateLeft, at: Moment, format: &dyn WireFormat, headers: &mut HeaderMap) {
+pub(super) fn write_headers(
+    rate: &RemainingRate,
+    at: Moment,
+    format: &dyn WireFormat,
+    headers: &mut HeaderMap,
+) {
     let dialect = format.provider().rate_headers;
     let [limit, remaining, reset] = match rate.unit {
         Unit::Requests => dialect.requests,
         Unit::Tokens => dialect.tokens,
         Unit::NanoUsd | Unit::Parallel => return,
     };
-    let of_upstream = headers.get(remaining).and_then(|left| left.to_str().ok()?.trim().parse().ok());
-    if of_upstream.is_some_and(|left: u64| left <= rate.left) {
+    let upstream_remaining = headers.get(remaining).and_then(|left| left.to_str().ok()?.trim().parse().ok());
+    if upstream_remaining.is_some_and(|left: u64| left <= rate.remaining) {
         return;
     }
     let seconds = rate_retry_seconds(rate.unit, at);
-    let reset_at = if dialect.reset_is_moment {
+    let reset_at = if dialect.reset_is_timestamp {
         let end = Moment::from_unix_seconds(at.unix_seconds() + seconds);
         format!("{}:00Z", Period::Minute.window(end, &Zone::default()))
     } else {
         format!("{seconds}s")
     };
-    let values = [(limit, rate.limit.to_string()), (remaining, rate.left.to_string()), (reset, reset_at)];
+    let values =
+        [(limit, rate.limit.to_string()), (remaining, rate.remaining.to_string()), (reset, reset_at)];
     for (name, value) in values {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(HeaderName::from_static(name), value);

@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame};
 use super::{Codings, Decoder};
 use crate::body::{AnyBody, BodyError};
 
-/// Returns the decoded body. It is decoded only as fast as data arrives and as the reader reads.
+/// Returns the decoded body. Data is read and decoded only when the reader polls.
 pub(crate) fn decode(body: AnyBody, codings: &Codings) -> AnyBody {
     DecodedBody { body, decoder: Decoder::new(codings), has_ended: false, trailers: None }.boxed_unsync()
 }

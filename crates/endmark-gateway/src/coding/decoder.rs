@@ -3,31 +3,31 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Codings;
-use super::units::{Unit, unit};
+use super::coding_decoders::{CodingDecoder, decoder_for};
 
 /// Target size of the output of one step, in bytes. The actual size is at most twice as large.
-pub(super) const STEP: usize = 32 * 1024;
+pub(super) const STEP_OUTPUT_BYTES: usize = 32 * 1024;
 
 /// Error of a body that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
     /// The bytes are not valid in this coding.
-    #[error("it is no {coding}")]
+    #[error("it is not valid {coding}")]
     Malformed { coding: &'static str },
     /// The body ended prematurely.
-    #[error("its {coding} ends within")]
+    #[error("its {coding} data ends too early")]
     Truncated { coding: &'static str },
 }
 
 /// Decodes a body with one or more codings, a piece at a time.
 pub(crate) struct Decoder {
     /// The decoders, starting with the coding that was applied last.
-    stages: Vec<Stage>,
+    stages: Vec<DecoderStage>,
     has_ended: bool,
 }
 
-struct Stage {
-    unit: Box<dyn Unit>,
+struct DecoderStage {
+    decoder: Box<dyn CodingDecoder>,
     /// Bytes that are not decoded yet.
     waiting: BytesMut,
     /// Whether any byte has arrived. An empty body is valid for every coding.
@@ -37,7 +37,11 @@ struct Stage {
 impl Decoder {
     /// Creates a decoder for these codings.
     pub(crate) fn new(codings: &Codings) -> Self {
-        let stage = |coding| Stage { unit: unit(coding), waiting: BytesMut::new(), has_begun: false };
+        let stage = |coding| DecoderStage {
+            decoder: decoder_for(coding),
+            waiting: BytesMut::new(),
+            has_begun: false,
+        };
         Self { stages: codings.0.iter().rev().copied().map(stage).collect(), has_ended: false }
     }
 
@@ -56,20 +60,20 @@ impl Decoder {
     /// Returns the next decoded piece. It is empty at the end, and if more input is needed.
     pub(crate) fn pull(&mut self) -> Result<Bytes, DecodeError> {
         loop {
-            let mut has_moved = false;
+            let mut has_progressed = false;
             let last = self.stages.len().saturating_sub(1);
             for index in 0..self.stages.len() {
-                // Decode no more for a stage that still has enough input.
-                if self.stages.get(index + 1).is_some_and(|next| next.waiting.len() >= STEP) {
+                // Skip a stage while the next one still has enough input.
+                if self.stages.get(index + 1).is_some_and(|next| next.waiting.len() >= STEP_OUTPUT_BYTES) {
                     continue;
                 }
                 let stage = &mut self.stages[index];
                 let mut output = Vec::new();
                 stage.has_begun |= !stage.waiting.is_empty();
                 let consumed =
-                    if stage.has_begun { stage.unit.step(&stage.waiting, &mut output)? } else { 0 };
+                    if stage.has_begun { stage.decoder.step(&stage.waiting, &mut output)? } else { 0 };
                 stage.waiting.advance(consumed);
-                has_moved |= consumed > 0 || !output.is_empty();
+                has_progressed |= consumed > 0 || !output.is_empty();
                 if output.is_empty() {
                     continue;
                 }
@@ -78,14 +82,14 @@ impl Decoder {
                 }
                 self.stages[index + 1].waiting.extend_from_slice(&output);
             }
-            if !has_moved {
+            if !has_progressed {
                 break;
             }
         }
         if self.has_ended {
             for stage in &mut self.stages {
-                if stage.has_begun && !stage.unit.is_complete() {
-                    return Err(DecodeError::Truncated { coding: stage.unit.name() });
+                if stage.has_begun && !stage.decoder.is_complete() {
+                    return Err(DecodeError::Truncated { coding: stage.decoder.name() });
                 }
             }
         }

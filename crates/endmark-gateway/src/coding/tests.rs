@@ -1,4 +1,4 @@
-//! Decodes data from the reference library of each coding, split at each position.
+//! Decodes data that each coding's reference library compressed, split at each position.
 
 use std::io::Write;
 
@@ -97,7 +97,7 @@ fn compress(name: &str, plain: &[u8]) -> Vec<u8> {
     compress_parts(name, &[plain]).concat()
 }
 
-fn available(decoder: &mut Decoder) -> Result<Vec<u8>, DecodeError> {
+fn pull_all(decoder: &mut Decoder) -> Result<Vec<u8>, DecodeError> {
     let mut plain = Vec::new();
     loop {
         let piece: Bytes = decoder.pull()?;
@@ -113,10 +113,10 @@ fn decode(names: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
     let mut plain = Vec::new();
     for piece in pieces {
         decoder.push(piece);
-        plain.extend(available(&mut decoder)?);
+        plain.extend(pull_all(&mut decoder)?);
     }
     decoder.end();
-    plain.extend(available(&mut decoder)?);
+    plain.extend(pull_all(&mut decoder)?);
     Ok(plain)
 }
 
@@ -125,13 +125,13 @@ fn every_coding_is_decoded_in_every_split() {
     let plain: Vec<u8> = (0..90_u32).flat_map(|n| format!("{}:{},", n, n * n % 97).into_bytes()).collect();
     for name in ["gzip", "deflate", "raw deflate", "br", "zstd"] {
         let bytes = compress(name, &plain);
-        let named = name.rsplit(' ').next().unwrap();
+        let coding = name.rsplit(' ').next().unwrap();
         for at in 0..=bytes.len() {
             let (first, second) = bytes.split_at(at);
-            assert_eq!(decode(named, &[first, second]).as_deref(), Ok(plain.as_slice()), "{name} at {at}");
+            assert_eq!(decode(coding, &[first, second]).as_deref(), Ok(plain.as_slice()), "{name} at {at}");
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(decode(named, &single).as_deref(), Ok(plain.as_slice()), "{name}");
+        assert_eq!(decode(coding, &single).as_deref(), Ok(plain.as_slice()), "{name}");
     }
 }
 
@@ -143,13 +143,13 @@ fn flushed_data_is_decoded_immediately() {
         let mut decoder = Decoder::new(&codings(name.rsplit(' ').next().unwrap()));
         for (piece, event) in compress_parts(name, &parts).iter().zip(&events) {
             decoder.push(piece);
-            assert_eq!(available(&mut decoder).as_deref(), Ok(event.as_slice()), "{name}");
+            assert_eq!(pull_all(&mut decoder).as_deref(), Ok(event.as_slice()), "{name}");
         }
     }
 }
 
 #[test]
-fn a_truncated_compressed_body_is_not_whole() {
+fn a_truncated_compressed_body_is_an_error() {
     let plain = b"what is cut must not look like what is short ".repeat(40);
     for name in CODINGS {
         let bytes = compress(name, &plain);
@@ -210,7 +210,7 @@ fn a_window_over_eight_mebibytes_is_refused() {
 }
 
 #[test]
-fn an_unknown_coding_is_named() {
+fn the_error_names_an_unknown_coding() {
     assert_eq!(
         Codings::from_headers(&headers("gzip, compress")),
         Err(UnknownCoding::Name("compress".to_owned()))

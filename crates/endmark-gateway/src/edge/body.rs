@@ -10,22 +10,22 @@ use endmark_wire::http1::Fault;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::Instant;
 
-use super::presence::Presence;
+use super::connection_state::ConnectionState;
 use crate::body::BodyError;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::settings::Limits;
 use crate::turn::Alarm;
 
 /// Minimum rate of a body in bytes per second, after a grace period. Slow mobile connections are a hundred times
 /// faster. Clients that attack with slow requests are a hundred times slower.
-const MIN_RATE: u64 = 1024;
+const MIN_BODY_BYTES_PER_SECOND: u64 = 1024;
 
 /// Why a body could not be read completely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyFailure {
     #[error("it is over {0} bytes")]
     TooLong(u64),
-    #[error("it did not come in time")]
+    #[error("it did not arrive in time")]
     Late,
     #[error(transparent)]
     Malformed(#[from] Fault),
@@ -37,7 +37,7 @@ impl BodyFailure {
         match self {
             Self::TooLong(most) => Refusal::UploadTooLong(*most),
             Self::Late => Refusal::BodyLost(format!(
-                "nothing came for {:?}, or less than {MIN_RATE} bytes a second",
+                "no data arrived for {:?}, or less than {MIN_BODY_BYTES_PER_SECOND} bytes a second",
                 limits.idle.min(limits.body)
             )),
             Self::Malformed(fault) => Refusal::Malformed(fault.clone()),
@@ -48,16 +48,16 @@ impl BodyFailure {
 /// A client's body as it arrives.
 pub(super) struct ClientBody {
     body: Incoming,
-    presence: Arc<Presence>,
+    connection_state: Arc<ConnectionState>,
     failure: Arc<OnceLock<BodyFailure>>,
     max_bytes: u64,
     /// Maximum time without a byte.
     idle: Duration,
-    /// Time limit for the body, in addition to the time for its length.
+    /// Time limit for the body. The time that the received bytes need at the minimum rate is added to it.
     patience: Duration,
     received: u64,
     waited_time: Duration,
-    since: Option<Instant>,
+    waiting_since: Option<Instant>,
     alarm: Alarm,
 }
 
@@ -65,20 +65,20 @@ impl ClientBody {
     /// Wraps a body with these limits. A failure is stored in `failure`.
     pub(super) fn new(
         body: Incoming,
-        presence: Arc<Presence>,
+        connection_state: Arc<ConnectionState>,
         limits: &Limits,
         failure: Arc<OnceLock<BodyFailure>>,
     ) -> Self {
         Self {
             body,
-            presence,
+            connection_state,
             failure,
             max_bytes: limits.upload_bytes,
             idle: limits.idle,
             patience: limits.body,
             received: 0,
             waited_time: Duration::ZERO,
-            since: None,
+            waiting_since: None,
             alarm: Alarm::default(),
         }
     }
@@ -91,7 +91,7 @@ impl ClientBody {
     /// Returns the deadline for the next bytes if waiting began at `since`. Time during which an upstream did not
     /// read is not counted against the client.
     fn deadline(&self, since: Instant) -> Instant {
-        let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
+        let allowed = self.patience + Duration::from_secs(self.received / MIN_BODY_BYTES_PER_SECOND);
         since + self.idle.min(allowed.saturating_sub(self.waited_time))
     }
 }
@@ -110,7 +110,7 @@ impl Body for ClientBody {
         }
         match Pin::new(&mut this.body).poll_frame(context) {
             Poll::Ready(next) => {
-                if let Some(since) = this.since.take() {
+                if let Some(since) = this.waiting_since.take() {
                     this.waited_time += since.elapsed();
                 }
                 if let Some(Ok(frame)) = &next {
@@ -123,10 +123,10 @@ impl Body for ClientBody {
                 Poll::Ready(next.map(|next| next.map_err(Into::into)))
             }
             Poll::Pending => {
-                if let Some(fault) = this.presence.body_fault(context.waker()) {
+                if let Some(fault) = this.connection_state.body_fault(context.waker()) {
                     return this.fail(fault.into());
                 }
-                let since = *this.since.get_or_insert_with(Instant::now);
+                let since = *this.waiting_since.get_or_insert_with(Instant::now);
                 let deadline = this.deadline(since);
                 match this.alarm.poll(context, deadline) {
                     Poll::Ready(()) => this.fail(BodyFailure::Late),

@@ -11,16 +11,16 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::connections::Seat;
-use super::doorway::Doorway;
-use super::last_words::last_words;
-use super::presence::{Activity, Presence};
+use super::connection_state::{Activity, ConnectionState};
+use super::connections::ConnectionSlot;
+use super::raw_error::raw_error_response;
+use super::request_gate::RequestGate;
 use super::server::Server;
 use super::service;
 use super::socket::Socket;
-use crate::rescue::Refusal;
-use crate::stopping::Stage;
-use crate::turn::Again;
+use crate::refusals::Refusal;
+use crate::stopping::ShutdownStage;
+use crate::turn::RepolledFuture;
 
 /// Time limit of a TLS handshake. It allows for a few round trips and a slow client's computations.
 const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,32 +32,32 @@ const MIN_BUFFER_BYTES: usize = 8 * 1024;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
-pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
-    let stream = Socket::new(stream, Arc::clone(&seat.presence));
+pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: ConnectionSlot) {
+    let stream = Socket::new(stream, Arc::clone(&seat.state));
     let gateway = server.gateway();
     let Some(acceptor) = &gateway.tls else {
-        return serve(server, stream, &seat.presence).await;
+        return serve(server, stream, &seat.state).await;
     };
-    seat.presence.set_activity(Activity::SendsHead);
+    seat.state.set_activity(Activity::SendsHead);
     let handshake = timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     let accepted = tokio::select! {
         accepted = handshake => accepted,
-        () = seat.presence.closing.notified() => return,
+        () = seat.state.closing.notified() => return,
     };
     drop(gateway);
     match accepted {
-        Ok(Ok(stream)) => serve(server, stream, &seat.presence).await,
+        Ok(Ok(stream)) => serve(server, stream, &seat.state).await,
         Ok(Err(error)) => tracing::info!(%error, "a TLS handshake failed"),
         Err(_) => {
             tracing::info!(
                 after_seconds = TLS_HANDSHAKE_TIMEOUT.as_secs_f64(),
-                "a TLS handshake did not end"
+                "a TLS handshake took too long"
             );
         }
     }
 }
 
-async fn serve<S>(server: Arc<Server>, stream: S, presence: &Arc<Presence>)
+async fn serve<S>(server: Arc<Server>, stream: S, connection_state: &Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -66,10 +66,11 @@ where
     drop(gateway);
     let stopping = Arc::clone(&server.stopping);
     let mut stages = stopping.stages();
-    let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), metrics, &limits);
-    let for_service = Arc::clone(presence);
+    let doorway =
+        RequestGate::new(stream, Arc::clone(connection_state), Arc::clone(&stopping), metrics, &limits);
+    let service_presence = Arc::clone(connection_state);
     let connection = http1::Builder::new()
-        // The doorway has its own timeouts, and rejects heads above these limits.
+        // The request gate has its own timeouts, and rejects heads above these limits.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_header_size(limits.header_bytes)
@@ -77,14 +78,14 @@ where
         .serve_connection(
             TokioIo::new(doorway),
             service_fn(move |request| {
-                let (server, presence) = (Arc::clone(&server), Arc::clone(&for_service));
+                let (server, presence) = (Arc::clone(&server), Arc::clone(&service_presence));
                 // Box the future, because the library reserves memory for it during the whole connection.
                 Box::pin(
                     async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) },
                 )
             }),
         );
-    let mut connection = Again::new(connection);
+    let mut connection = RepolledFuture::new(connection);
     loop {
         tokio::select! {
             ended = &mut connection => {
@@ -95,13 +96,13 @@ where
             }
             // At each stage of the shutdown, the connection aborts work that the stage does not permit.
             Ok(()) = stages.changed() => {
-                if stopping.has_reached(Stage::Stopped) {
+                if stopping.has_reached(ShutdownStage::Stopped) {
                     return;
                 }
             }
-            () = presence.closing.notified() => {
-                if matches!(presence.activity().0, Activity::SendsBody | Activity::NotReading) {
-                    tracing::info!("a slow client gave way to another");
+            () = connection_state.closing.notified() => {
+                if matches!(connection_state.activity().0, Activity::SendsBody | Activity::NotReading) {
+                    tracing::info!("a slow client was disconnected to make room for another");
                     return;
                 }
             }
@@ -110,15 +111,15 @@ where
 }
 
 /// Sends a rejected client the message to retry later.
-pub(super) async fn send_away(mut stream: TcpStream) {
-    let words = last_words(&Refusal::QueueFull);
-    let gone = async {
-        stream.write_all(&words).await?;
+pub(super) async fn reject_as_full(mut stream: TcpStream) {
+    let response_bytes = raw_error_response(&Refusal::QueueFull);
+    let send_and_close = async {
+        stream.write_all(&response_bytes).await?;
         stream.shutdown().await?;
         let mut nothing = [0; 1024];
         while tokio::io::AsyncReadExt::read(&mut stream, &mut nothing).await? > 0 {}
         Ok::<_, std::io::Error>(())
     };
     // A client that does not read the message in time does not get it.
-    let _ = timeout(REFUSAL_TIMEOUT, gone).await;
+    let _ = timeout(REFUSAL_TIMEOUT, send_and_close).await;
 }

@@ -4,96 +4,100 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::presence::{Activity, Presence};
+use super::connection_state::{Activity, ConnectionState};
 
-/// How long an incoming body is protected from being closed for another client. Most bodies arrive in this time.
-/// After it, the slowest body is closed first.
-const BODY_AT_LEAST: Duration = Duration::from_secs(1);
+/// How long a connection with an incoming body is protected from being closed for another client. Most bodies
+/// arrive in this time. Afterwards, the connection with the slowest body is closed first.
+const MIN_BODY_TIME: Duration = Duration::from_secs(1);
 
-/// How long a slow reader is protected from being closed for another client. A client that reads a kilobyte per
-/// second shows activity within this time, despite the buffers of both systems.
-const UNREAD_AT_LEAST: Duration = Duration::from_mins(1);
+/// How long a connection with a slow reader is protected from being closed for another client. A client that
+/// reads a kilobyte per second shows activity within this time, despite the buffers of both systems.
+const MIN_UNREAD_TIME: Duration = Duration::from_mins(1);
 
 /// All connections of one listener.
 #[derive(Default)]
-pub(super) struct Connections(Mutex<All>);
+pub(super) struct Connections(Mutex<OpenConnections>);
 
 #[derive(Default)]
-struct All {
+struct OpenConnections {
     next: u64,
-    by_number: HashMap<u64, Arc<Presence>>,
+    by_number: HashMap<u64, Arc<ConnectionState>>,
 }
 
-/// Whether a new connection is admitted.
-pub(super) enum Place {
+/// The decision about a new connection.
+pub(super) enum ConnectionAdmission {
     /// There is room, possibly because another connection was asked to close.
-    Free(Seat),
+    Admitted(ConnectionSlot),
     /// All connections are busy.
-    None,
+    Refused,
 }
 
 impl Connections {
     /// Admits a new connection. If there is no room, it closes the least active connection: first idle ones, then
     /// those without a complete request. Among these, the one with the longest unchanged state is closed.
-    pub(super) fn enter(self: &Arc<Self>, limit: usize) -> Place {
+    pub(super) fn admit(self: &Arc<Self>, limit: usize) -> ConnectionAdmission {
         let mut all = self.lock();
         if all.by_number.len() >= limit {
-            let gives_way = all
+            let least_active = all
                 .by_number
                 .values()
                 .filter(|presence| !presence.must_close())
-                .filter_map(|presence| Some((reluctance(presence.activity())?, presence)))
+                .filter_map(|presence| Some((closing_order(presence.activity())?, presence)))
                 .min_by_key(|(reluctance, _)| *reluctance);
-            match gives_way {
+            match least_active {
                 Some((_, presence)) => presence.ask_to_close(),
                 // Each connection that was already asked to close makes room for one other.
-                None => return Place::None,
+                None => return ConnectionAdmission::Refused,
             }
         }
         let number = all.next;
         all.next += 1;
-        let presence = Presence::new();
+        let presence = ConnectionState::new();
         all.by_number.insert(number, Arc::clone(&presence));
         drop(all);
-        Place::Free(Seat { number, presence, connections: Arc::clone(self) })
+        ConnectionAdmission::Admitted(ConnectionSlot {
+            number,
+            state: presence,
+            connections: Arc::clone(self),
+        })
     }
 
     /// Returns the number of connections with a request in progress or an unread reply.
-    pub(super) fn busy(&self) -> usize {
-        let is_busy = |presence: &Presence| {
+    pub(super) fn busy_count(&self) -> usize {
+        let is_busy = |presence: &ConnectionState| {
             presence.is_in_progress()
-                || matches!(presence.activity().0, Activity::Waits | Activity::NotReading)
+                || matches!(presence.activity().0, Activity::WaitsForReply | Activity::NotReading)
         };
         self.lock().by_number.values().filter(|presence| is_busy(presence)).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the order in which connections are closed: by activity, and longest duration first. Returns `None` if the
-/// connection must not be closed.
-fn reluctance((doing, for_so_long): (Activity, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
-    let rank = match doing {
+/// Returns the sort key by which connections are closed: first by activity, then by duration, longest first.
+/// Returns `None` if the connection must not be closed.
+fn closing_order((activity, duration): (Activity, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
+    let rank = match activity {
         Activity::Idle => 0,
         Activity::SendsHead => 1,
-        Activity::NotReading if for_so_long >= UNREAD_AT_LEAST => 2,
-        Activity::SendsBody if for_so_long >= BODY_AT_LEAST => 3,
-        Activity::SendsBody | Activity::NotReading | Activity::Waits => return None,
+        Activity::NotReading if duration >= MIN_UNREAD_TIME => 2,
+        Activity::SendsBody if duration >= MIN_BODY_TIME => 3,
+        Activity::SendsBody | Activity::NotReading | Activity::WaitsForReply => return None,
     };
-    Some((rank, std::cmp::Reverse(for_so_long)))
+    Some((rank, std::cmp::Reverse(duration)))
 }
 
 /// The admission of one connection. Dropping it makes room for another.
-pub(super) struct Seat {
+pub(super) struct ConnectionSlot {
     number: u64,
-    pub(super) presence: Arc<Presence>,
+    pub(super) state: Arc<ConnectionState>,
     connections: Arc<Connections>,
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.lock().by_number.remove(&self.number);
     }
@@ -103,40 +107,40 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    fn seat(connections: &Arc<Connections>, limit: usize) -> Option<Seat> {
-        match connections.enter(limit) {
-            Place::Free(seat) => Some(seat),
-            Place::None => None,
+    fn admitted_slot(connections: &Arc<Connections>, limit: usize) -> Option<ConnectionSlot> {
+        match connections.admit(limit) {
+            ConnectionAdmission::Admitted(seat) => Some(seat),
+            ConnectionAdmission::Refused => None,
         }
     }
 
     #[test]
     fn idle_connections_are_closed_before_busy_ones() {
         let connections = Arc::new(Connections::default());
-        let seats: Vec<Seat> = (0..3).map(|_| seat(&connections, 3).unwrap()).collect();
-        seats[0].presence.set_activity(Activity::SendsHead);
-        seats[1].presence.set_activity(Activity::Waits);
-        let fourth = seat(&connections, 3).unwrap();
-        fourth.presence.set_activity(Activity::Waits);
-        let went = || seats.iter().map(|seat| seat.presence.must_close()).collect::<Vec<_>>();
-        assert_eq!(went(), [false, false, true]);
-        let fifth = seat(&connections, 3).unwrap();
-        fifth.presence.set_activity(Activity::Waits);
-        assert_eq!(went(), [true, false, true]);
-        assert!(seat(&connections, 3).is_none());
+        let seats: Vec<ConnectionSlot> = (0..3).map(|_| admitted_slot(&connections, 3).unwrap()).collect();
+        seats[0].state.set_activity(Activity::SendsHead);
+        seats[1].state.set_activity(Activity::WaitsForReply);
+        let fourth = admitted_slot(&connections, 3).unwrap();
+        fourth.state.set_activity(Activity::WaitsForReply);
+        let close_requests = || seats.iter().map(|seat| seat.state.must_close()).collect::<Vec<_>>();
+        assert_eq!(close_requests(), [false, false, true]);
+        let fifth = admitted_slot(&connections, 3).unwrap();
+        fifth.state.set_activity(Activity::WaitsForReply);
+        assert_eq!(close_requests(), [true, false, true]);
+        assert!(admitted_slot(&connections, 3).is_none());
         drop(seats);
         assert_eq!(connections.lock().by_number.len(), 2);
-        assert!(seat(&connections, 3).is_some());
+        assert!(admitted_slot(&connections, 3).is_some());
     }
 
     #[test]
     fn a_slow_connection_is_closed_only_after_a_grace_period() {
         let soon = Duration::from_millis(500);
-        assert!(reluctance((Activity::SendsBody, soon)).is_none());
-        assert!(reluctance((Activity::NotReading, soon)).is_none());
-        assert!(reluctance((Activity::Waits, Duration::from_hours(1))).is_none());
+        assert!(closing_order((Activity::SendsBody, soon)).is_none());
+        assert!(closing_order((Activity::NotReading, soon)).is_none());
+        assert!(closing_order((Activity::WaitsForReply, Duration::from_hours(1))).is_none());
         let long = Duration::from_mins(2);
-        assert!(reluctance((Activity::NotReading, long)) < reluctance((Activity::SendsBody, long)));
-        assert!(reluctance((Activity::SendsHead, long)) < reluctance((Activity::SendsHead, soon)));
+        assert!(closing_order((Activity::NotReading, long)) < closing_order((Activity::SendsBody, long)));
+        assert!(closing_order((Activity::SendsHead, long)) < closing_order((Activity::SendsHead, soon)));
     }
 }

@@ -1,15 +1,15 @@
-//! Determines from the body how the end of a response is framed.
+//! Makes the headers of a response agree with the actual end of its body.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
-/// Removes every header about the end of a response. The HTTP library then declares the length if it is known, or
-/// sends chunks. Thus no header can contradict the actual end of the body.
+/// Removes every header that declares where a response ends. The HTTP library then declares the length if it
+/// is known, or sends chunks. Therefore no header can contradict the actual end of the body.
 ///
-/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that the
-/// library writes the header.
-pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
-    let length = if is_head && !knows_length { only_length(headers) } else { None };
+/// A response to HEAD keeps its length, which describes a body that is not sent. `library_sets_length` means
+/// that the library writes that header.
+pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, library_sets_length: bool) {
+    let length = if is_head && !library_sets_length { consistent_length(headers) } else { None };
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
         headers.remove(name);
     }
@@ -18,8 +18,8 @@ pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length
     }
 }
 
-/// Returns the length if all length fields agree. A field may also repeat the value.
-fn only_length(headers: &HeaderMap) -> Option<u64> {
+/// Returns the length if all length fields agree. One field may contain the same value several times.
+fn consistent_length(headers: &HeaderMap) -> Option<u64> {
     let values = || headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
     let mut lengths = values().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     let first = lengths.next().filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_head_response_keeps_a_certain_length() {
+    fn only_a_head_response_keeps_its_content_length() {
         for (values, is_head, knows_length, left) in [
             (&["5"][..], false, false, None),
             (&["5"], false, true, None),

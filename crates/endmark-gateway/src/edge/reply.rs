@@ -9,8 +9,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::presence::RequestInProgress;
-use crate::admission::Claim;
+use super::connection_state::RequestInProgress;
+use crate::admission::PermitClaim;
 use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
@@ -24,36 +24,36 @@ struct ReplyTimeout(Duration);
 
 /// The body of a reply. The request keeps its permit and counts as in progress until this is dropped. That happens at
 /// the end of the body, on an error, or when the client disconnects.
-pub(super) struct Reply {
+pub(super) struct ReplyBody {
     body: AnyBody,
     total: Duration,
     deadline: Instant,
     alarm: Alarm,
-    _claim: Option<Arc<Claim>>,
+    _claim: Option<Arc<PermitClaim>>,
     request_guard: RequestInProgress,
-    /// Whether the end of the reply is the end of the connection.
+    /// Whether only the end of the connection marks the end of the reply, as in HTTP/1.0.
     ends_by_closing: bool,
 }
 
-impl Reply {
-    /// Wraps a reply, and aborts it at the deadline. `total` is the time limit for the message.
+impl ReplyBody {
+    /// Wraps a reply, and aborts it at the deadline. `total` is the time limit that the error message names.
     pub(super) fn new(
         body: AnyBody,
         (total, deadline): (Duration, Instant),
-        claim: Option<Arc<Claim>>,
-        under_way: RequestInProgress,
+        claim: Option<Arc<PermitClaim>>,
+        request_guard: RequestInProgress,
     ) -> Self {
         let alarm = Alarm::default();
-        Self { body, total, deadline, alarm, _claim: claim, request_guard: under_way, ends_by_closing: false }
+        Self { body, total, deadline, alarm, _claim: claim, request_guard, ends_by_closing: false }
     }
 
     /// Declares that only the end of the connection ends the reply.
-    pub(super) fn ends_by_closing(self) -> Self {
+    pub(super) fn ending_by_close(self) -> Self {
         Self { ends_by_closing: true, ..self }
     }
 }
 
-impl Body for Reply {
+impl Body for ReplyBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -62,22 +62,22 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        // Produce no more until a slow client has read.
-        let next = if this.request_guard.presence().has_room(context.waker()) {
+        // Produce nothing more until a slow client has read its data.
+        let next = if this.request_guard.connection_state().has_room(context.waker()) {
             Pin::new(&mut this.body).poll_frame(context)
         } else {
             Poll::Pending
         };
         if let Poll::Ready(Some(Ok(frame))) = &next {
             this.request_guard
-                .presence()
+                .connection_state()
                 .note_accepted(frame.data_ref().map_or(0, |part| part.len() + CHUNK_FRAMING_BYTES));
         }
         if this.ends_by_closing
             && let Poll::Ready(Some(Ok(_)) | None) = &next
         {
             let is_over = matches!(next, Poll::Ready(None)) || this.body.is_end_stream();
-            this.request_guard.presence().set_ends_by_closing(!is_over);
+            this.request_guard.connection_state().set_ends_by_closing(!is_over);
         }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
@@ -89,7 +89,7 @@ impl Body for Reply {
             return next;
         }
         let why = ReplyTimeout(this.total);
-        tracing::warn!(%why, "a reply is broken off");
+        tracing::warn!(%why, "a reply is aborted");
         Poll::Ready(Some(Err(why.into())))
     }
 

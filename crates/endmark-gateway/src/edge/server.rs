@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::connection;
-use super::connections::{Connections, Place};
+use super::connections::{ConnectionAdmission, Connections};
 use crate::admission::Permits;
 use crate::gateway::Gateway;
-use crate::rescue::Refusal;
-use crate::stopping::{Stage, Stopping};
-use crate::turn::Pace;
+use crate::refusals::Refusal;
+use crate::stopping::{ShutdownStage, Stopping};
+use crate::turn::ShortTimer;
 
 /// Pause after a failed `accept`. The usual cause is a lack of file descriptors, which other connections will release.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -31,8 +31,8 @@ const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long connections may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Maximum number of clients that receive the message that the gateway is full. Further connections are closed
-/// without it.
+/// Maximum number of rejected clients that are sent an error response at the same time. Further connections
+/// are closed without a response.
 const MAX_REFUSALS_IN_PROGRESS: usize = 64;
 
 /// Size of the system's send buffer for each client. The default is several megabytes. This size permits two
@@ -40,15 +40,16 @@ const MAX_REFUSALS_IN_PROGRESS: usize = 64;
 /// minute or two.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
-/// Maximum unsent bytes in the buffer before the system accepts more. Data in transit does not count, so distance
-/// does not matter. A small value matters because the gateway also keeps unread data for recovery.
+/// The system accepts more data only while its buffer has fewer unsent bytes than this. Data in transit does
+/// not count, so distance does not matter. A small value matters because the gateway also keeps unread data
+/// for recovery.
 #[cfg(target_os = "linux")]
 const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
 /// Maximum number of connections that wait to be accepted.
 const ACCEPT_BACKLOG: u32 = 1_024;
 
-/// Why the gateway stopped serving.
+/// Error of a gateway that could not shut down gracefully.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Replies were still in progress at the end of the drain time.
@@ -68,7 +69,7 @@ pub struct Server {
     pub(super) permits: Arc<Permits>,
     /// The shutdown state, which all reloaded gateways share.
     pub(super) stopping: Arc<Stopping>,
-    must_hurry: AtomicBool,
+    must_stop_draining: AtomicBool,
 }
 
 impl Server {
@@ -79,7 +80,7 @@ impl Server {
             current: Mutex::new(gateway),
             connections: Arc::default(),
             permits: Arc::default(),
-            must_hurry: AtomicBool::new(false),
+            must_stop_draining: AtomicBool::new(false),
         })
     }
 
@@ -95,8 +96,8 @@ impl Server {
     }
 
     /// Returns the number of replies in progress.
-    pub fn busy(&self) -> usize {
-        self.connections.busy()
+    pub fn replies_in_progress(&self) -> usize {
+        self.connections.busy_count()
     }
 
     /// Returns the number of requests with a gateway key that run a model. Each is counted before its upstream is
@@ -107,19 +108,19 @@ impl Server {
 
     /// Returns the number of requests that were refused because of an exhausted budget (CX-7).
     pub fn budget_refusals(&self) -> u64 {
-        self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)
+        self.gateway().metrics.refusals(crate::refusals::BUDGET_ERROR_TYPE)
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        self.stopping.has_reached(Stage::Draining)
+        self.stopping.has_reached(ShutdownStage::Draining)
     }
 
     /// Ends the drain time now, or as soon as draining begins.
-    pub fn hurry(&self) {
-        self.must_hurry.store(true, Ordering::Release);
+    pub fn stop_draining(&self) {
+        self.must_stop_draining.store(true, Ordering::Release);
     }
 
-    fn reach(&self, stage: Stage) {
+    fn reach(&self, stage: ShutdownStage) {
         self.stopping.reach(stage);
         let current = self.gateway();
         if !Arc::ptr_eq(&current.stopping, &self.stopping) {
@@ -138,13 +139,13 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let _pace = Pace::keep();
+        let _pace = ShortTimer::start();
         tokio::select! {
             () = self.accept_all(&listener) => {}
             () = shutdown => {}
         }
         let gateway = self.gateway();
-        self.reach(Stage::Draining);
+        self.reach(ShutdownStage::Draining);
         let drained = tokio::select! {
             () = self.accept_all(&listener) => Ok(()),
             drained = self.wait_until_drained(gateway.settings.limits.drain) => drained,
@@ -158,7 +159,7 @@ impl Server {
     }
 
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
-        let sent_away = Arc::new(Semaphore::new(MAX_REFUSALS_IN_PROGRESS));
+        let refusal_slots = Arc::new(Semaphore::new(MAX_REFUSALS_IN_PROGRESS));
         loop {
             let stream = match accept(listener).await {
                 Ok(stream) => stream,
@@ -169,16 +170,16 @@ impl Server {
                 }
             };
             let limit = self.gateway().settings.limits.connections;
-            match self.connections.enter(limit) {
-                Place::Free(seat) => {
+            match self.connections.admit(limit) {
+                ConnectionAdmission::Admitted(seat) => {
                     tokio::spawn(connection::run(Arc::clone(self), stream, seat));
                 }
-                Place::None => {
-                    if let Ok(one) = Arc::clone(&sent_away).try_acquire_owned() {
-                        self.gateway().metrics.note_refusal(Refusal::QueueFull.kind());
+                ConnectionAdmission::Refused => {
+                    if let Ok(slot) = Arc::clone(&refusal_slots).try_acquire_owned() {
+                        self.gateway().metrics.note_refusal(Refusal::QueueFull.error_type());
                         tokio::spawn(async move {
-                            connection::send_away(stream).await;
-                            drop(one);
+                            connection::reject_as_full(stream).await;
+                            drop(slot);
                         });
                     }
                 }
@@ -188,13 +189,13 @@ impl Server {
 
     async fn wait_until_drained(&self, waited: Duration) -> Result<(), ServeError> {
         let began = Instant::now();
-        let mut quiet = 0;
+        let mut quiet_checks = 0;
         // Check twice, because a reply that just ended may not be in the socket yet.
-        while quiet < 2 {
-            let left = self.connections.busy();
-            quiet = if left == 0 { quiet + 1 } else { 0 };
+        while quiet_checks < 2 {
+            let left = self.connections.busy_count();
+            quiet_checks = if left == 0 { quiet_checks + 1 } else { 0 };
             let elapsed = began.elapsed();
-            if left > 0 && (elapsed >= waited || self.must_hurry.load(Ordering::Acquire)) {
+            if left > 0 && (elapsed >= waited || self.must_stop_draining.load(Ordering::Acquire)) {
                 // Milliseconds are precise enough for the message.
                 let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
@@ -207,10 +208,12 @@ impl Server {
     /// Aborts everything in progress: first each reply, with a final message, and then the connections that accept no
     /// message.
     async fn abort_remaining(&self) {
-        for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Stopped, CLOSE_TIMEOUT)] {
+        for (stage, patience) in
+            [(ShutdownStage::Interrupted, CUT_OFF_TIMEOUT), (ShutdownStage::Stopped, CLOSE_TIMEOUT)]
+        {
             self.reach(stage);
             let until = Instant::now() + patience;
-            while self.connections.busy() > 0 && Instant::now() < until {
+            while self.connections.busy_count() > 0 && Instant::now() < until {
                 sleep(DRAIN_POLL_INTERVAL).await;
             }
         }

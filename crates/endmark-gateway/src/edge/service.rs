@@ -5,29 +5,29 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use endmark_wire::format::WireFormat;
-use endmark_wire::http1::Sender;
+use endmark_wire::http1::SenderHeaders;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::ClientBody;
+use super::connection_state::ConnectionState;
 use super::framing::frame_by_body;
-use super::presence::Presence;
-use super::reply::Reply;
+use super::reply::ReplyBody;
 use super::server::Server;
 use crate::admin;
-use crate::admission::Claim;
+use crate::admission::PermitClaim;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::{self, METHODS, Refusal, RefusalMarker};
+use crate::refusals::{self, METHODS, Refusal, RefusalMarker};
 use crate::route;
 use crate::stack;
 use crate::stopping::Interrupted;
 use crate::work::PooledFuture;
 
 /// Time for a stream that exceeds its limit to send an error event before its connection is closed.
-const LAST_EVENT: Duration = Duration::from_secs(2);
+const LAST_EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The header in which a browser states the site that caused a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -37,25 +37,26 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// Answers one request.
 pub(super) async fn answer(
     server: &Arc<Server>,
-    presence: &Arc<Presence>,
+    connection_state: &Arc<ConnectionState>,
     request: Request<Incoming>,
 ) -> Response<AnyBody> {
-    let under_way = presence.begin_request();
-    // A request keeps the settings of its start.
+    let request_guard = connection_state.begin_request();
+    // A request keeps the settings with which it began.
     let gateway = server.gateway();
     let limits = &gateway.settings.limits;
     let began = Instant::now();
     let deadline = began + limits.total;
     let format = route::detect_format(request.uri(), request.headers());
-    // Replies in HTTP/1.0 have no framing.
-    let is_old = request.version() < Version::HTTP_11;
+    // HTTP/1.0 has no chunks. Without a length, only the end of the connection ends a reply.
+    let is_http_1_0 = request.version() < Version::HTTP_11;
     let is_head = request.method() == Method::HEAD;
     let failure = Arc::new(OnceLock::new());
     let (claim, answered) = match admit(server, &gateway, &request) {
         Err(refusal) => (None, Err(refusal)),
         Ok(claim) => {
             let mut request = request.map(|body| {
-                ClientBody::new(body, Arc::clone(presence), limits, Arc::clone(&failure)).boxed_unsync()
+                ClientBody::new(body, Arc::clone(connection_state), limits, Arc::clone(&failure))
+                    .boxed_unsync()
             });
             if let Some(claim) = &claim {
                 request.extensions_mut().insert(Arc::clone(claim));
@@ -70,9 +71,9 @@ pub(super) async fn answer(
     };
     let mut response = match (failure.get(), answered) {
         // The client can correct this failure, so report it instead of the inner service's response.
-        (Some(failure), _) => rescue::respond(&failure.refusal(limits), format),
+        (Some(failure), _) => refusals::respond(&failure.refusal(limits), format),
         (None, Ok(response)) => response,
-        (None, Err(refusal)) => rescue::respond(&refusal, format),
+        (None, Err(refusal)) => refusals::respond(&refusal, format),
     };
     if let Some(RefusalMarker(kind)) = response.extensions().get() {
         gateway.metrics.note_refusal(kind);
@@ -80,13 +81,13 @@ pub(super) async fn answer(
     if server.is_draining() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let times = (limits.total, deadline + LAST_EVENT);
+    let times = (limits.total, deadline + LAST_EVENT_TIMEOUT);
     let has_length = response.body().size_hint().exact().is_some();
     let is_empty = response.body().is_end_stream();
     frame_by_body(response.headers_mut(), is_head, has_length && !is_empty);
     response.map(|body| {
-        let reply = Reply::new(body, times, claim, under_way);
-        if is_old && !is_head && !has_length { reply.ends_by_closing() } else { reply }.boxed_unsync()
+        let reply = ReplyBody::new(body, times, claim, request_guard);
+        if is_http_1_0 && !is_head && !has_length { reply.ending_by_close() } else { reply }.boxed_unsync()
     })
 }
 
@@ -102,16 +103,16 @@ async fn handle(
             Ok(()) => admin::respond(&gateway, head, body).await,
             Err(refusal) => Err(refusal),
         };
-        let mut response = answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
+        let mut response = answered.unwrap_or_else(|refusal| refusals::respond(&refusal, format));
         admin::forbid_storing(response.headers_mut());
         return response;
     }
     PooledFuture::new(stack::respond(gateway, request, format)).await
 }
 
-/// Returns an error if a request cannot be forwarded. Either its method is unsupported, or it would switch to another
-/// protocol, which would bypass limits and recovery.
-fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
+/// Returns the refusal of a request that cannot be forwarded. Either its method is unsupported, or it would
+/// switch to another protocol, which would bypass limits and recovery.
+fn unsupported_refusal<B>(request: &Request<B>) -> Option<Refusal> {
     let method = request.method().as_str();
     if !METHODS.split(", ").any(|served| served == method) {
         return Some(Refusal::Method(method.to_owned()));
@@ -120,13 +121,13 @@ fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
-/// Decides whether the request may be served now, and returns its claim. The gateway's own pages need no claim,
-/// because they report its state even while it is full or stopping.
+/// Decides whether the request may be served now, and returns its claim to a permit. The gateway's own pages
+/// need no permit, because they report its state even while it is full or stopping.
 fn admit(
     server: &Arc<Server>,
     gateway: &Gateway,
     request: &Request<Incoming>,
-) -> Result<Option<Arc<Claim>>, Refusal> {
+) -> Result<Option<Arc<PermitClaim>>, Refusal> {
     let headers = request.headers();
     let is_own = route::is_own(request.uri().path());
     // Any site may link to the gateway's own pages, because opening a page changes nothing.
@@ -134,16 +135,16 @@ fn admit(
     let values = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
     let (host, origins) = (headers.get(header::HOST).map(HeaderValue::as_bytes), values(header::ORIGIN));
     let sites = if is_followed_link { Vec::new() } else { values(FETCH_SITE) };
-    let sender = Sender { host, origins: &origins, sites: &sites };
+    let sender = SenderHeaders { host, origins: &origins, sites: &sites };
     gateway.visitors.admit(sender).map_err(Refusal::Stranger)?;
     if server.is_draining() && !is_own {
         return Err(Refusal::Draining);
     }
-    if let Some(refusal) = unsupported(request) {
+    if let Some(refusal) = unsupported_refusal(request) {
         return Err(refusal);
     }
     if is_own {
         return Ok(None);
     }
-    Ok(Some(Claim::new(&server.permits, &server.stopping, &gateway.settings.limits)))
+    Ok(Some(PermitClaim::new(&server.permits, &server.stopping, &gateway.settings.limits)))
 }

@@ -8,23 +8,23 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::presence::Presence;
+use super::connection_state::ConnectionState;
 
 /// A socket that is reset instead of closed if its reply was aborted and ends only with the connection, as in HTTP/1.0.
 pub(super) struct Socket {
     stream: TcpStream,
-    presence: Arc<Presence>,
+    connection_state: Arc<ConnectionState>,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, presence: Arc<Presence>) -> Self {
-        Self { stream, presence }
+    pub(super) fn new(stream: TcpStream, connection_state: Arc<ConnectionState>) -> Self {
+        Self { stream, connection_state }
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.presence.ends_by_closing() {
+        if self.connection_state.ends_by_closing() {
             // Ignore errors: a client that already disconnected needs no signal.
             let _ = self.stream.set_zero_linger();
         }

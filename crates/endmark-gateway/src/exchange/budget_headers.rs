@@ -1,21 +1,25 @@
-//! Discloses the state of its budgets to a client (CX-7).
+//! Discloses the state of a client's budgets to that client (CX-7).
 
 use endmark_context::budget::{Scope, Unit};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::ledger::FirstCall;
+use crate::ledger::FirstCallState;
 
 /// The state of the client's budgets. Empty if the client has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BudgetDisclosure {
     is_closing: bool,
-    percent: u8,
+    warning_percent: u8,
     least_left: Option<(Scope, Unit, u64)>,
 }
 
 impl BudgetDisclosure {
-    pub(crate) fn new(first: &FirstCall) -> Self {
-        Self { is_closing: first.is_closing, percent: first.percent, least_left: first.least_left }
+    pub(crate) fn new(first: &FirstCallState) -> Self {
+        Self {
+            is_closing: first.is_closing,
+            warning_percent: first.warning_percent,
+            least_left: first.least_left,
+        }
     }
 
     /// Writes the state as response headers.
@@ -27,8 +31,8 @@ impl BudgetDisclosure {
         };
         if self.is_closing {
             set("x-endmark-budget", "closing".to_owned());
-        } else if self.percent > 0 {
-            set("x-endmark-budget", format!("{}%", self.percent));
+        } else if self.warning_percent > 0 {
+            set("x-endmark-budget", format!("{}%", self.warning_percent));
         }
         if let Some((scope, unit, left)) = self.least_left {
             set("x-endmark-budget-remaining", format!("{} of {}", unit.format(left), scope.name()));

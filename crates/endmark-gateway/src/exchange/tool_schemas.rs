@@ -7,12 +7,12 @@ use endmark_wire::request::Request;
 
 use crate::recovery::Schema;
 
-/// The schemas of all tools' arguments, by the tool's name.
+/// The schemas of the tools' arguments, by the name of the tool.
 #[derive(Default)]
 pub(crate) struct ToolSchemas(OnceLock<HashMap<String, OfferedTool>>);
 
 struct OfferedTool {
-    text: Option<String>,
+    schema_text: Option<String>,
     schema: OnceLock<Option<Schema>>,
 }
 
@@ -22,11 +22,11 @@ impl ToolSchemas {
         let offered = self.0.get_or_init(|| {
             let tools = request.tools().into_iter();
             tools
-                .map(|tool| (tool.name, OfferedTool { text: tool.schema, schema: OnceLock::new() }))
+                .map(|tool| (tool.name, OfferedTool { schema_text: tool.schema, schema: OnceLock::new() }))
                 .collect()
         });
         let offered = offered.get(name)?;
-        let compiled = || offered.text.as_deref().and_then(|text| Schema::compile(text).ok());
+        let compiled = || offered.schema_text.as_deref().and_then(|text| Schema::compile(text).ok());
         offered.schema.get_or_init(compiled).clone()
     }
 }

@@ -12,20 +12,20 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use tokio::time::Sleep;
 
-use super::strike::{End, Step, Strike};
+use super::stream::{BodyEnd, BodyStep, FaultyStream};
 use super::whole;
 use crate::body::{AnyBody, BodyError, full, with_prefix};
-use crate::settings::{Fault, Kind};
+use crate::settings::{Fault, FaultKind};
 use crate::upstream::{PartialBody, UpstreamError, decode_response, is_event_stream, read_up_to};
 
-/// Maximum size of a reply without a stream into which a fault is injected. Larger replies pass unchanged.
+/// Maximum size of a non-streamed reply into which a fault is injected. Larger replies pass unchanged.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The time limit for reading a reply into which a fault is injected.
 const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// Returns the response with the fault.
-pub(super) async fn strike_response(
+/// Returns the response with the fault injected into its body.
+pub(super) async fn inject_into_response(
     fault: &Fault,
     format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
@@ -38,7 +38,7 @@ pub(super) async fn strike_response(
         return Ok(Response::from_parts(head, body));
     }
     let body = if streams {
-        let strike = Box::new(Strike::new(fault, format));
+        let strike = Box::new(FaultyStream::new(fault, format));
         FaultyBody::into_body(body, Some(strike), VecDeque::new())
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
@@ -46,26 +46,26 @@ pub(super) async fn strike_response(
             PartialBody::Longer(beginning, rest) | PartialBody::NoRoom(beginning, rest) => {
                 return Ok(Response::from_parts(head, with_prefix(beginning, rest)));
             }
-            PartialBody::Whole(body) => strike_whole(fault, format, &body),
+            PartialBody::Whole(body) => inject_into_body(fault, format, &body),
         }
     };
     head.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(head, body))
 }
 
-fn strike_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> AnyBody {
-    let at = whole::place(fault.place);
+fn inject_into_body(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> AnyBody {
+    let at = whole::byte_offset(fault.position);
     let mut steps = VecDeque::new();
-    match fault.kind.end() {
+    match fault.kind.body_end() {
         Some(end) if at < body.len() => {
-            steps.push_back(Step::Pass(body.slice(..at)));
-            steps.push_back(Step::End(end));
+            steps.push_back(BodyStep::Pass(body.slice(..at)));
+            steps.push_back(BodyStep::End(end));
         }
         _ => {
-            if let Kind::Slow(pause) = fault.kind {
-                steps.push_back(Step::Wait(pause));
+            if let FaultKind::Slow(pause) = fault.kind {
+                steps.push_back(BodyStep::Wait(pause));
             }
-            steps.push_back(Step::Pass(whole::apply(fault.kind, format, at, body)));
+            steps.push_back(BodyStep::Pass(whole::apply(fault.kind, format, at, body)));
         }
     }
     FaultyBody::into_body(full(""), None, steps)
@@ -74,21 +74,25 @@ fn strike_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) ->
 struct FaultyBody {
     inner: AnyBody,
     /// The fault that is still pending. `None` if only `steps` remain.
-    strike: Option<Box<Strike>>,
-    steps: VecDeque<Step>,
+    pending_fault: Option<Box<FaultyStream>>,
+    steps: VecDeque<BodyStep>,
     sleep: Option<Pin<Box<Sleep>>>,
     /// The error that ends the body. It follows after the preceding parts are written, because closing discards
     /// buffered bytes.
-    breaks: Option<io::ErrorKind>,
+    pending_error: Option<io::ErrorKind>,
 }
 
 impl FaultyBody {
-    fn into_body(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
-        Self { inner, strike, steps, sleep: None, breaks: None }.boxed_unsync()
+    fn into_body(
+        inner: AnyBody,
+        pending_fault: Option<Box<FaultyStream>>,
+        steps: VecDeque<BodyStep>,
+    ) -> AnyBody {
+        Self { inner, pending_fault, steps, sleep: None, pending_error: None }.boxed_unsync()
     }
 
     fn break_off(&mut self, how: io::ErrorKind, context: &Context<'_>) {
-        self.breaks = Some(how);
+        self.pending_error = Some(how);
         context.waker().wake_by_ref();
     }
 }
@@ -101,7 +105,7 @@ impl Body for FaultyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Some(how) = self.breaks.take() {
+        if let Some(how) = self.pending_error.take() {
             return Poll::Ready(Some(Err(break_error(how))));
         }
         loop {
@@ -110,45 +114,45 @@ impl Body for FaultyBody {
                 self.sleep = None;
             }
             match self.steps.pop_front() {
-                Some(Step::Pass(bytes)) if bytes.is_empty() => continue,
-                Some(Step::Pass(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Some(Step::Wait(pause)) => {
+                Some(BodyStep::Pass(bytes)) if bytes.is_empty() => continue,
+                Some(BodyStep::Pass(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(BodyStep::Wait(pause)) => {
                     self.sleep = Some(Box::pin(tokio::time::sleep(pause)));
                     continue;
                 }
-                Some(Step::End(end)) => {
+                Some(BodyStep::End(end)) => {
                     // The rest is not read, so let the upstream stop producing it.
                     self.inner = full("");
-                    self.strike = None;
+                    self.pending_fault = None;
                     match end {
-                        End::InOrder => return Poll::Ready(None),
-                        End::Closed => {
+                        BodyEnd::Regular => return Poll::Ready(None),
+                        BodyEnd::Closed => {
                             self.break_off(io::ErrorKind::UnexpectedEof, context);
                             return Poll::Pending;
                         }
-                        End::Reset => {
+                        BodyEnd::Reset => {
                             self.break_off(io::ErrorKind::ConnectionReset, context);
                             return Poll::Pending;
                         }
-                        End::Never => {
-                            self.steps.push_front(Step::End(End::Never));
+                        BodyEnd::Never => {
+                            self.steps.push_front(BodyStep::End(BodyEnd::Never));
                             return Poll::Pending;
                         }
                     }
                 }
                 None => {}
             }
-            if self.strike.is_none() {
+            if self.pending_fault.is_none() {
                 return Poll::Ready(None);
             }
             let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
-                let rest = self.strike.take().map(|mut strike| strike.finish());
+                let rest = self.pending_fault.take().map(|mut strike| strike.finish());
                 self.steps.extend(rest.into_iter().flatten());
                 continue;
             };
             match frame?.into_data() {
                 Ok(data) => {
-                    let steps = self.strike.as_mut().map(|strike| strike.push(&data));
+                    let steps = self.pending_fault.as_mut().map(|strike| strike.push(&data));
                     self.steps.extend(steps.into_iter().flatten());
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),

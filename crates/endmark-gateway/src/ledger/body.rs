@@ -1,4 +1,4 @@
-//! Counts the body of an upstream's response while it is forwarded.
+//! Measures the body of an upstream's response while it is forwarded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use endmark_recovery::Ending;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::call::Call;
-use super::ended::CallEnd;
-use super::listener::{AnswerContent, Listener};
+use super::endings::CallEnd;
+use super::usage_reader::{ResponseContent, UsageReader};
 use crate::body::{AnyBody, BodyError};
 
 /// Measures a response: how much of its body arrived, when it began, and whether the complete request was sent.
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(super) struct ResponseMeter {
     began: Instant,
     is_sent: AtomicBool,
     bytes: AtomicU64,
     /// Estimated tokens of the text plus 1. 0 if the text is not read.
-    written_micros: AtomicU64,
+    written_tokens_plus_one: AtomicU64,
     /// Microseconds from the start to the first byte. 0 before the first byte.
-    first_byte: AtomicU64,
+    first_byte_micros: AtomicU64,
 }
 
-impl Gauge {
+impl ResponseMeter {
     pub(super) fn new(began: Instant) -> Self {
         Self {
             began,
             is_sent: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
-            written_micros: AtomicU64::new(0),
-            first_byte: AtomicU64::new(0),
+            written_tokens_plus_one: AtomicU64::new(0),
+            first_byte_micros: AtomicU64::new(0),
         }
     }
 
@@ -52,7 +52,7 @@ impl Gauge {
             return;
         }
         if self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) == 0 {
-            self.first_byte.store(self.elapsed_micros().max(1), Ordering::Relaxed);
+            self.first_byte_micros.store(self.elapsed_micros().max(1), Ordering::Relaxed);
         }
     }
 
@@ -65,40 +65,41 @@ impl Gauge {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Records the tokens of the text so far, or `None` if it is not read any more.
-    pub(super) fn read(&self, written: Option<u64>) {
-        self.written_micros.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
+    /// Records the tokens of the text so far, or `None` if the text is no longer read.
+    pub(super) fn set_written(&self, written: Option<u64>) {
+        self.written_tokens_plus_one
+            .store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
 
-    pub(super) fn written_micros(&self) -> Option<u64> {
-        self.written_micros.load(Ordering::Relaxed).checked_sub(1)
+    pub(super) fn written_tokens(&self) -> Option<u64> {
+        self.written_tokens_plus_one.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    pub(super) fn first_byte(&self) -> Option<u64> {
-        Some(self.first_byte.load(Ordering::Relaxed)).filter(|micros| *micros > 0)
+    pub(super) fn first_byte_micros(&self) -> Option<u64> {
+        Some(self.first_byte_micros.load(Ordering::Relaxed)).filter(|micros| *micros > 0)
     }
 }
 
 /// A body that counts the bytes that pass. At its end it settles its call, if it has one.
-pub(super) struct Metered {
+pub(super) struct MeteredBody {
     pub(super) inner: AnyBody,
-    pub(super) gauge: Arc<Gauge>,
+    pub(super) meter: Arc<ResponseMeter>,
     /// The call to settle, and its ending if the body ends normally.
     pub(super) call: Option<(Call, Ending)>,
     /// Reads the usage from the body.
-    pub(super) listener: Option<Listener>,
+    pub(super) usage_reader: Option<UsageReader>,
 }
 
-impl Metered {
+impl MeteredBody {
     fn settle(&mut self, failed: bool) {
         if let Some((call, ending)) = self.call.take() {
-            let listener = self.listener.take();
-            let is_large = listener.as_ref().is_some_and(Listener::is_large);
+            let listener = self.usage_reader.take();
+            let is_large = listener.as_ref().is_some_and(UsageReader::is_large);
             let settle = move || {
-                let report = read_answer(listener, &call, !failed);
+                let report = finish_reading(listener, &call, !failed);
                 let ending = if failed { Ending::Dropped } else { ending };
                 call.settle(CallEnd {
-                    finish_words: report.finish_words,
+                    finish_reasons: report.finish_reasons,
                     usage: report.usage,
                     is_counted: report.is_counted,
                     tier: report.tier,
@@ -118,23 +119,23 @@ impl Metered {
 }
 
 /// Returns the usage and text that were read from a finished response.
-fn read_answer(listener: Option<Listener>, call: &Call, ended: bool) -> AnswerContent {
+fn finish_reading(listener: Option<UsageReader>, call: &Call, ended: bool) -> ResponseContent {
     let report = listener.map(|listener| listener.finish(ended)).unwrap_or_default();
-    call.read_tallies(report.written_tallies.as_deref());
+    call.record_tallies(report.written_tallies.as_deref());
     report
 }
 
 /// A drop before the end means that the client has disconnected.
-impl Drop for Metered {
+impl Drop for MeteredBody {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
             // The last reported usage is not final, so the final usage is estimated from the text.
-            read_answer(self.listener.take(), &call, false);
+            finish_reading(self.usage_reader.take(), &call, false);
         }
     }
 }
 
-impl Body for Metered {
+impl Body for MeteredBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -146,8 +147,8 @@ impl Body for Metered {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
-                    self.gauge.count(data);
-                    if let Some(listener) = &mut self.listener {
+                    self.meter.count(data);
+                    if let Some(listener) = &mut self.usage_reader {
                         listener.read_data(data);
                     }
                 }

@@ -8,34 +8,34 @@ use endmark_wire::reply::Usage;
 
 /// The total cost of a request's calls. It is known only if the cost of each call is known.
 #[derive(Debug, Default)]
-pub(super) struct Cost(Mutex<CostSum>);
+pub(super) struct RequestCost(Mutex<CostSum>);
 
 #[derive(Debug, Default)]
 struct CostSum {
     /// The sum in millionths of nano-dollars. It is rounded once, as in the ledger.
     millionths: u128,
-    has_any: bool,
+    has_cost: bool,
     is_incomplete: bool,
 }
 
-impl Cost {
+impl RequestCost {
     /// Adds the cost of a finished call in millionths of nano-dollars. `is_billed` is false for a call that
     /// costs nothing.
     pub(super) fn add(&self, millionths: Option<u128>, is_billed: bool) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.has_any |= millionths.is_some();
+        sum.has_cost |= millionths.is_some();
         sum.is_incomplete |= millionths.is_none() && is_billed;
         sum.millionths = sum.millionths.saturating_add(millionths.unwrap_or(0));
     }
 
     pub(super) fn nano_usd(&self) -> Option<u64> {
         let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (sum.has_any && !sum.is_incomplete).then(|| round_half_up(sum.millionths))
+        (sum.has_cost && !sum.is_incomplete).then(|| round_half_up(sum.millionths))
     }
 }
 
 /// Converts usage to the tokens that have a price. `web_searches` are searches that the usage does not include.
-pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
+pub(super) fn priced_tokens(usage: &Usage, web_searches: u64) -> Tokens {
     let written_1h = usage.cache_writes_for_an_hour().unwrap_or(0);
     let cached_audio = usage.cached_audio().unwrap_or(0);
     Tokens {
@@ -95,19 +95,23 @@ impl CallUsage {
     /// includes hidden reasoning.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut counted = usage.cloned().unwrap_or_default();
-        if counted.is_total_alone() && is_counted {
+        if counted.has_only_total() && is_counted {
             counted.completion = counted.total.saturating_sub(sent).max(written.min(counted.total));
             counted.prompt = counted.total - counted.completion;
             return Self { usage: counted, reports_prompt: true, reports_output: false };
         }
         let reports_prompt = counted.prompt > 0;
         let reports_output = usage.is_some() && is_counted && (counted.completion > 0 || written == 0);
-        let of_total = counted.total.saturating_sub(counted.prompt);
+        let rest_of_total = counted.total.saturating_sub(counted.prompt);
         let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
-        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0
+        if usage.is_some()
+            && is_counted
+            && reports_prompt
+            && !adds_up
+            && rest_of_total.max(counted.completion) > 0
         {
             // If the counts do not add up to the total, the rest counts as output.
-            counted.completion = counted.completion.max(of_total);
+            counted.completion = counted.completion.max(rest_of_total);
             counted.total = counted.prompt.saturating_add(counted.completion);
             return Self { usage: counted, reports_prompt, reports_output: false };
         }
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_cost_sum_is_rounded_once_and_needs_all_parts() {
-        let cost = Cost::default();
+        let cost = RequestCost::default();
         assert_eq!(cost.nano_usd(), None);
         for expected in [0, 1, 1] {
             cost.add(Some(400_000), true);

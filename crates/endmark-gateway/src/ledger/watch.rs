@@ -9,20 +9,20 @@ use endmark_store::CallStarted;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use super::ended::{CallEnd, RequestEnd};
-use crate::api::Api;
+use super::endings::{CallEnd, RequestEnd};
+use crate::api::ApiNames;
 use crate::metrics::{GenerativeCall, Metrics};
 use crate::reply::Outcome;
-use crate::stopping::{Stage, Stopping};
+use crate::stopping::{ShutdownStage, Stopping};
 use crate::telemetry;
 
-/// Observes a request. Dropping it ends the request.
-pub(crate) struct Watch {
+/// Observes a request. Dropping this records the end of the request.
+pub(crate) struct RequestWatch {
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
     request: String,
     upstream: String,
-    api: Api,
+    api: ApiNames,
     streamed: bool,
     began: Instant,
     ended: OnceLock<RequestEnd>,
@@ -32,23 +32,23 @@ pub(crate) struct Watch {
     /// Microseconds until the first call started.
     sent_after_micros: AtomicU64,
     /// Total microseconds of all calls.
-    call_count: AtomicU64,
+    call_micros: AtomicU64,
     span: Span,
 }
 
-impl Watch {
+impl RequestWatch {
     /// Starts to observe a request that was just read.
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         stopping: &Arc<Stopping>,
         request: String,
         upstream: String,
-        api: Api,
+        api: ApiNames,
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
         metrics.note_start();
-        let span = telemetry::request(&request, &upstream, &api, streamed, client);
+        let span = telemetry::start_request_span(&request, &upstream, &api, streamed, client);
         Self {
             metrics: Arc::clone(metrics),
             stopping: Arc::clone(stopping),
@@ -61,7 +61,7 @@ impl Watch {
             model: OnceLock::new(),
             calls: AtomicU32::new(0),
             sent_after_micros: AtomicU64::new(0),
-            call_count: AtomicU64::new(0),
+            call_micros: AtomicU64::new(0),
             span,
         }
     }
@@ -79,7 +79,11 @@ impl Watch {
 
     /// Returns the ending of an abandoned call: the client disconnected, or the gateway is stopping.
     pub(super) fn abandoned_ending(&self) -> Ending {
-        if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
+        if self.stopping.has_reached(ShutdownStage::Interrupted) {
+            Ending::Interrupted
+        } else {
+            Ending::Cancelled
+        }
     }
 
     /// Records that the first call is made.
@@ -88,8 +92,8 @@ impl Watch {
     }
 
     /// Records that one of the calls raised a budget to a warning level.
-    pub(super) fn budget_warning(&self, budget: &'static str, percent: u8) {
-        self.metrics.budget_warning(budget, percent);
+    pub(super) fn note_budget_warning(&self, budget: &'static str, percent: u8) {
+        self.metrics.note_budget_warning(budget, percent);
     }
 
     /// Records that a call has ended.
@@ -104,14 +108,14 @@ impl Watch {
     ) {
         self.model.get_or_init(|| started.model.clone());
         self.calls.fetch_add(1, Ordering::Relaxed);
-        self.call_count.fetch_add(total, Ordering::Relaxed);
+        self.call_micros.fetch_add(total, Ordering::Relaxed);
         let first_byte = first_byte.map(Duration::from_micros);
         let call = GenerativeCall {
             api: &self.api,
             model,
             status,
             ending: end.ending,
-            took: Duration::from_micros(total),
+            duration: Duration::from_micros(total),
             usage: end.usage.as_ref(),
         };
         self.metrics.note_call(&started.upstream, started.purpose.name(), first_byte, &call);
@@ -125,13 +129,13 @@ impl Watch {
         let added = if self.streamed {
             self.sent_after_micros.load(Ordering::Relaxed)
         } else {
-            micros(took).saturating_sub(self.call_count.load(Ordering::Relaxed))
+            micros(took).saturating_sub(self.call_micros.load(Ordering::Relaxed))
         };
         Some(Duration::from_micros(added))
     }
 }
 
-impl Drop for Watch {
+impl Drop for RequestWatch {
     fn drop(&mut self) {
         let took = self.began.elapsed();
         let ended = self.ended.get().copied().unwrap_or_else(|| match self.abandoned_ending() {
@@ -143,26 +147,26 @@ impl Drop for Watch {
         self.metrics.note_end(
             &self.upstream,
             self.api.name,
-            ended.word(),
+            ended.name(),
             took,
             self.added_latency(took, ended),
         );
-        telemetry::request_ended(
+        telemetry::end_request_span(
             &self.span,
-            ended.word(),
+            ended.name(),
             ended.is_failure(),
             self.calls.load(Ordering::Relaxed),
         );
-        self.line(ended, took);
+        self.log(ended, took);
     }
 }
 
 /// The log target of the line that each request gets.
 const ACCESS_TARGET: &str = "endmark::access";
 
-impl Watch {
-    /// Logs the request. Normal requests have a level that must be enabled. All others are always logged.
-    fn line(&self, ended: RequestEnd, took: Duration) {
+impl RequestWatch {
+    /// Logs the request: at the level debug if its reply was whole or unread, otherwise at the level info.
+    fn log(&self, ended: RequestEnd, took: Duration) {
         let status = if let RequestEnd::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {
             ($level:ident) => {
@@ -173,7 +177,7 @@ impl Watch {
                     model = self.model.get().map(String::as_str),
                     format = self.api.name,
                     streamed = self.streamed,
-                    outcome = ended.word(),
+                    outcome = ended.name(),
                     status,
                     calls = self.calls.load(Ordering::Relaxed),
                     took_us = micros(took),

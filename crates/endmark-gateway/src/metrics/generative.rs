@@ -12,14 +12,14 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::labels;
-use crate::api::Api;
+use crate::api::ApiNames;
 
 /// Bucket boundaries from the conventions, in seconds.
-const DURATIONS_SECONDS: [f64; 14] =
+const DURATION_BUCKETS_SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
 /// Bucket boundaries from the conventions, in tokens.
-const TOKENS: [f64; 14] = [
+const TOKEN_BUCKETS: [f64; 14] = [
     1.0,
     4.0,
     16.0,
@@ -41,18 +41,18 @@ const OTHER_MODEL: &str = "_other";
 
 /// The data of a finished upstream call for these metrics.
 pub(crate) struct GenerativeCall<'a> {
-    pub(crate) api: &'a Api,
+    pub(crate) api: &'a ApiNames,
     /// The id of the requested model in the table of models, or `None`.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) ending: Ending,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
     /// The usage that the upstream reported. Estimates are not included.
     pub(crate) usage: Option<&'a Usage>,
 }
 
 /// The metrics of model calls.
-pub(super) struct Generative {
+pub(super) struct GenerativeMetrics {
     duration: Family<OperationLabels, Histogram>,
     tokens: Family<TokenLabels, Histogram>,
 }
@@ -75,12 +75,11 @@ struct TokenLabels {
     gen_ai_token_type: &'static str,
 }
 
-impl Generative {
-    /// Creates empty metrics.
+impl GenerativeMetrics {
     pub(super) fn new() -> Self {
         Self {
-            duration: Family::new_with_constructor(|| Histogram::new(DURATIONS_SECONDS)),
-            tokens: Family::new_with_constructor(|| Histogram::new(TOKENS)),
+            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS_SECONDS)),
+            tokens: Family::new_with_constructor(|| Histogram::new(TOKEN_BUCKETS)),
         }
     }
 
@@ -128,6 +127,6 @@ impl Generative {
             gen_ai_request_model: model,
             error_type,
         };
-        self.duration.get_or_create(&labels).observe(call.took.as_secs_f64());
+        self.duration.get_or_create(&labels).observe(call.duration.as_secs_f64());
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct PathShapes(Mutex<HashSet<String>>);
 
 impl PathShapes {
     /// Records the shape of a path. Returns whether it is new.
-    pub(super) fn note(&self, path: &str) -> bool {
+    pub(super) fn is_new_shape(&self, path: &str) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.len() < MAX_SHAPES && known.insert(shape(path))
     }
@@ -25,7 +25,7 @@ impl PathShapes {
 fn shape(path: &str) -> String {
     let is_version = |segment: &str| {
         let rest = segment.strip_prefix('v').unwrap_or_default();
-        rest.starts_with(|sign: char| sign.is_ascii_digit()) && rest.len() <= 8
+        rest.starts_with(|character: char| character.is_ascii_digit()) && rest.len() <= 8
     };
     let is_id = |segment: &str| {
         segment.len() > MAX_NAME_BYTES
@@ -57,11 +57,11 @@ mod tests {
             ("/v1beta/models/gemini-8:predict", false),
             ("/v1beta/models/gemini-8:other", true),
         ] {
-            assert_eq!(shapes.note(path), is_new, "{path}");
+            assert_eq!(shapes.is_new_shape(path), is_new, "{path}");
         }
         let letters =
             |number: usize| number.to_string().bytes().map(|digit| (digit + 49) as char).collect::<String>();
-        assert!((0..MAX_SHAPES).filter(|number| shapes.note(&letters(*number))).count() < MAX_SHAPES);
-        assert!(!shapes.note("/another"));
+        assert!((0..MAX_SHAPES).filter(|number| shapes.is_new_shape(&letters(*number))).count() < MAX_SHAPES);
+        assert!(!shapes.is_new_shape("/another"));
     }
 }

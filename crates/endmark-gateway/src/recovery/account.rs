@@ -5,17 +5,17 @@ use endmark_wire::reply::Usage;
 use tokio::time::Instant;
 
 use super::allowance::Allowance;
-use super::bound::Bound;
-use super::patience::Patience;
+use super::bound::RecoveryBound;
+use super::retry_waits::RetryWaits;
 use crate::ledger::CallUsage;
 
 /// The tokens of one request, summed over all upstream calls.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct TokenAccount {
     /// Usage of the first call.
-    first: Option<Usage>,
-    /// Usage of all further calls.
-    pub(crate) extra: Option<Usage>,
+    first_usage: Option<Usage>,
+    /// Usage of all further calls: continuations, repetitions and corrections.
+    pub(crate) extra_usage: Option<Usage>,
     /// Whether the usage of a call is unknown or estimated.
     is_incomplete: bool,
     /// Whether a provider reported usage for any call. Estimates alone are not disclosed to the client.
@@ -27,36 +27,36 @@ pub(crate) struct Account {
     /// The upstream of that response.
     pub(crate) last_upstream: Option<String>,
     /// How long to wait for upstreams.
-    pub(super) patience: Patience,
+    pub(super) retry_waits: RetryWaits,
     allowance: Allowance,
     further_calls: u32,
 }
 
-impl Account {
+impl TokenAccount {
     /// Creates an account with this allowance for further calls. Its time limits start now.
     pub(crate) fn new(allowance: Allowance) -> Self {
-        Self::since(allowance, Instant::now())
+        Self::starting_at(allowance, Instant::now())
     }
 
     /// Creates an account like `new`, with time limits that start at `now`.
-    pub(super) fn since(allowance: Allowance, now: Instant) -> Self {
+    pub(super) fn starting_at(allowance: Allowance, now: Instant) -> Self {
         Self {
-            first: None,
-            extra: None,
+            first_usage: None,
+            extra_usage: None,
             is_incomplete: false,
             is_reported: false,
             limit_sent: None,
             last_id: None,
             last_upstream: None,
-            patience: Patience::new(allowance.waiting, allowance.calls, now),
+            retry_waits: RetryWaits::new(allowance.waiting_time, allowance.call_time, now),
             allowance,
             further_calls: 0,
         }
     }
 
     /// Adds the usage of the first call. For a stream, this is known at its end.
-    pub(crate) fn open(&mut self, spent: Option<&CallUsage>, ending: Ending) {
-        self.first = spent.map(|spent| spent.usage.clone());
+    pub(crate) fn note_first_call(&mut self, spent: Option<&CallUsage>, ending: Ending) {
+        self.first_usage = spent.map(|spent| spent.usage.clone());
         self.note_call(spent, ending);
     }
 
@@ -64,8 +64,8 @@ impl Account {
     /// that is less.
     ///
     /// # Errors
-    /// The bound that leaves no tokens.
-    pub(super) fn reserve_limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
+    /// The exhausted bound, if no tokens remain.
+    pub(super) fn reserve_limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, RecoveryBound> {
         let limit = wanted.min(self.remaining_tokens(kind));
         if limit == 0 {
             return Err(self.token_bound(kind));
@@ -75,20 +75,20 @@ impl Account {
     }
 
     /// Returns the tightest token bound for a call after a cut of this kind.
-    pub(super) fn token_bound(&self, kind: CutKind) -> Bound {
+    pub(super) fn token_bound(&self, kind: CutKind) -> RecoveryBound {
         match self.client_tokens(kind) {
-            Some(client) if client <= self.allowance.tokens => Bound::ClientLimit,
-            _ => Bound::ExtraTokens,
+            Some(client) if client <= self.allowance.tokens => RecoveryBound::ClientLimit,
+            _ => RecoveryBound::ExtraTokens,
         }
     }
 
     /// Returns the bound on the time of all further calls.
-    pub(super) fn time_bound(&self) -> Bound {
+    pub(super) fn time_bound(&self) -> RecoveryBound {
         self.allowance.time_bound
     }
 
-    /// Returns the client's token bound. It does not apply if no part of a reply arrived. In that case reasoning used
-    /// up the client's limit, which does not indicate the length of the reply.
+    /// Returns the remaining tokens under the client's own limit. That limit does not apply if nothing of the
+    /// reply arrived: reasoning then used it up, so it does not indicate how long the reply may be.
     fn client_tokens(&self, kind: CutKind) -> Option<u64> {
         self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
@@ -104,7 +104,7 @@ impl Account {
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
-    /// Returns the remaining output tokens for further calls after a cut of this kind.
+    /// Returns the output tokens that remain for further calls after a cut of this kind.
     pub(super) fn remaining_tokens(&self, kind: CutKind) -> u64 {
         self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
@@ -113,18 +113,18 @@ impl Account {
     pub(super) fn charge(&mut self, spent: Option<&CallUsage>, ending: Ending, at_most: u64, kind: CutKind) {
         self.note_call(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
-        self.take(reported.map_or(at_most, |spent| spent.usage.completion), kind);
+        self.use_tokens(reported.map_or(at_most, |spent| spent.usage.completion), kind);
         self.further_calls += 1;
-        self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
+        self.extra_usage = sum(self.extra_usage.take(), spent.map(|spent| spent.usage.clone()));
     }
 
     /// Adds a response that was lost and used at most `at_most` tokens.
     pub(super) fn note_lost_answer(&mut self, at_most: u64, kind: CutKind) {
         self.is_incomplete = true;
-        self.take(at_most, kind);
+        self.use_tokens(at_most, kind);
     }
 
-    fn take(&mut self, tokens: u64, kind: CutKind) {
+    fn use_tokens(&mut self, tokens: u64, kind: CutKind) {
         self.allowance.tokens = self.allowance.tokens.saturating_sub(tokens);
         if kind != CutKind::Empty {
             let left = self.allowance.client_tokens.map(|left| left.saturating_sub(tokens));
@@ -138,7 +138,7 @@ impl Account {
     }
 
     /// Whether the sum must be marked as a lower bound, because the usage of a call was not completely reported.
-    pub(crate) fn is_the_least(&self) -> bool {
+    pub(crate) fn is_lower_bound(&self) -> bool {
         self.is_incomplete && self.total().is_some()
     }
 
@@ -148,8 +148,8 @@ impl Account {
     }
 
     /// Returns the usage of the first call.
-    pub(crate) fn first(&self) -> Option<&Usage> {
-        self.first.as_ref()
+    pub(crate) fn first_usage(&self) -> Option<&Usage> {
+        self.first_usage.as_ref()
     }
 
     /// Whether there was any call after the first.
@@ -160,7 +160,7 @@ impl Account {
     /// Returns the usage to disclose to the client: the sum of all calls, with estimates where reports are missing.
     /// Returns `None` if no call reported usage.
     pub(crate) fn total(&self) -> Option<Usage> {
-        sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)
+        sum(self.first_usage.clone(), self.extra_usage.clone()).filter(|_| self.is_reported)
     }
 }
 
@@ -177,16 +177,16 @@ mod tests {
 
     use super::*;
 
-    fn account(tokens: u64) -> Account {
+    fn account(tokens: u64) -> TokenAccount {
         let time = Duration::ZERO;
-        Account::new(Allowance {
+        TokenAccount::new(Allowance {
             tokens,
             client_tokens: None,
             attempts: 3,
             corrections: 1,
-            waiting: time,
-            calls: time,
-            time_bound: Bound::Seconds,
+            waiting_time: time,
+            call_time: time,
+            time_bound: RecoveryBound::Seconds,
         })
     }
 
@@ -202,7 +202,7 @@ mod tests {
         account.charge(Some(&counted_usage(30)), Ending::Clean, 60, CutKind::Limit);
         assert_eq!(account.reserve_limit(90, CutKind::Limit), Ok(70));
         account.charge(None, Ending::Clean, 70, CutKind::Limit);
-        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(Bound::ExtraTokens));
+        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(RecoveryBound::ExtraTokens));
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         account.charge(None, Ending::Clean, 50, CutKind::Empty);
         assert_eq!(account.reserve_limit(60, CutKind::Limit), Ok(40));
         account.note_lost_answer(40, CutKind::Limit);
-        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(Bound::ClientLimit));
+        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(RecoveryBound::ClientLimit));
         assert_eq!(account.reserve_limit(60, CutKind::Empty), Ok(10));
     }
 
@@ -227,27 +227,27 @@ mod tests {
     }
 
     #[test]
-    fn an_uncounted_value_is_unknown() {
+    fn unreported_usage_is_unknown() {
         let mut account = account(100);
         account.charge(None, Ending::Clean, 10, CutKind::Limit);
-        assert_eq!((account.total(), account.is_the_least()), (None, false));
+        assert_eq!((account.total(), account.is_lower_bound()), (None, false));
         let estimated = CallUsage { reports_prompt: false, reports_output: false, ..counted_usage(9) };
         account.charge(Some(&estimated), Ending::Clean, 10, CutKind::Limit);
-        assert_eq!((account.total(), account.is_the_least()), (None, false));
-        account.open(Some(&counted_usage(30)), Ending::Clean);
+        assert_eq!((account.total(), account.is_lower_bound()), (None, false));
+        account.note_first_call(Some(&counted_usage(30)), Ending::Clean);
         // The sum includes the estimate and is marked.
         assert_eq!(account.total().map(|usage| usage.completion), Some(39));
-        assert!(account.is_the_least());
+        assert!(account.is_lower_bound());
     }
 
     #[test]
-    fn a_sum_with_an_incomplete_count_is_a_minimum() {
+    fn a_sum_with_an_incomplete_count_is_a_lower_bound() {
         let counted = counted_usage(30);
         let sum = |first: (Option<&CallUsage>, Ending), rest: (Option<&CallUsage>, Ending)| {
             let mut account = account(100);
-            account.open(first.0, first.1);
+            account.note_first_call(first.0, first.1);
             account.charge(rest.0, rest.1, 10, CutKind::Limit);
-            account.is_the_least()
+            account.is_lower_bound()
         };
         let (whole, broken) = ((Some(&counted), Ending::Clean), (Some(&counted), Ending::Dropped));
         assert!(!sum(whole, whole));

@@ -6,17 +6,18 @@ use std::time::Duration;
 use endmark_context::count::Family;
 use endmark_wire::reply::Choice;
 
-use super::bound::Bound;
-use super::case::Case;
+use super::bound::RecoveryBound;
+use super::case::RecoveryCase;
 
 /// Minimum output tokens for continuations, however low the client's limit is. They suffice for a document
 /// that was cut after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
 
-/// The limits for all calls that complete one reply, regardless of the number of its choices and tool calls.
+/// The limits for all further calls that complete one reply, regardless of its number of choices and tool
+/// calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// Output tokens of all these calls.
+    /// Output tokens of all further calls.
     pub(super) tokens: u64,
     /// Output tokens of all continuations if the client set a limit. Calls after a cut of kind `empty` do not count.
     pub(super) client_tokens: Option<u64>,
@@ -25,18 +26,18 @@ pub(crate) struct Allowance {
     /// Number of correction attempts.
     pub(super) corrections: u32,
     /// Total time to wait for upstreams to become available.
-    pub(super) waiting: Duration,
+    pub(super) waiting_time: Duration,
     /// Total time of the calls and of the waits between them.
-    pub(super) calls: Duration,
-    /// The bound that determines this time.
-    pub(super) time_bound: Bound,
+    pub(super) call_time: Duration,
+    /// The bound that determines `call_time`.
+    pub(super) time_bound: RecoveryBound,
 }
 
 impl Allowance {
     /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported or
     /// estimated.
     pub(crate) fn new(
-        case: &Case<'_>,
+        case: &RecoveryCase<'_>,
         took: Duration,
         output_tokens: Option<u64>,
         received: &[Choice],
@@ -47,8 +48,8 @@ impl Allowance {
         let family = Family::of(&view.model);
         let written = || received.iter().map(|choice| choice.written.tokens(family)).sum();
         let generated = output_tokens.unwrap_or_else(written);
-        let of_one = (generated / u64::from(choices)).max(1);
-        let own = view.limit.map(|limit| time_at_pace(took, of_one, limit));
+        let tokens_per_choice = (generated / u64::from(choices)).max(1);
+        let time_for_limit = view.limit.map(|limit| time_at_pace(took, tokens_per_choice, limit));
         let client_limit = view.limit.filter(|_| case.sets_limit);
         Self {
             tokens: settings.resume.max_extra_tokens,
@@ -56,9 +57,13 @@ impl Allowance {
                 .map(|limit| client_tokens(limit, settings.resume.client_limit_factor)),
             attempts: settings.resume.max_attempts.saturating_mul(choices),
             corrections: settings.correct.max_attempts.saturating_mul(choices),
-            waiting: settings.limits.reconnect,
-            calls: own.map_or(settings.limits.total, |own| own.max(settings.resume.max_time)),
-            time_bound: if own.is_some() { Bound::Seconds } else { Bound::TotalSeconds },
+            waiting_time: settings.limits.reconnect,
+            call_time: time_for_limit.map_or(settings.limits.total, |own| own.max(settings.resume.max_time)),
+            time_bound: if time_for_limit.is_some() {
+                RecoveryBound::Seconds
+            } else {
+                RecoveryBound::TotalSeconds
+            },
         }
     }
 }

@@ -1,89 +1,91 @@
-//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, or else in an
-//! additional user turn (PC-3).
+//! Requests the rest of a cut part. It uses a prefill if the upstream can continue an unfinished message, and
+//! an additional user turn otherwise (PC-3).
 
 mod prefill;
+mod presentation;
 mod refusal;
-mod room;
-mod showing;
+mod strategies;
+mod token_limits;
 
 use bytes::Bytes;
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, PromptExcerpt, Reply, RequestedReply,
-    ResumeAsk, Stop, Strategy,
+    AskFailure, CorrectionRequest, CutKind, Ending, Join, PromptExcerpt, Reply, RequestedReply, ResumeAsk,
+    Stop, Strategy,
 };
 use endmark_store::Purpose;
-use endmark_wire::ask::{Ask, ContinuationRequest, Terms, ToolPrefill};
+use endmark_wire::ask::{Ask, Terms, ToolPrefill};
 use endmark_wire::reply::{Continuation as Further, ToolCall};
 
-use super::account::Account;
-use super::bound::Bound;
+use super::account::TokenAccount;
+use super::bound::RecoveryBound;
 use super::call::CallFailure;
-use super::capabilities::Capability;
-use super::case::Case;
-use super::continuation::{Continuation, call};
-use super::expected::{ExpectedAnswer, is_same_value};
-use super::site::Site;
+use super::capabilities::PrefillCapability;
+use super::case::RecoveryCase;
+use super::continuation::{Continuation, make_call};
+use super::expected_answer::{ExpectedAnswer, is_same_value};
+use super::rest_upstream::RestUpstream;
 use super::stream_usage::{StreamUsage, names_usage_field};
-use super::suspect::{LaterCalls, Suspect, has_made_up_arguments};
-use crate::reply::Part;
+use super::suspect::{LaterCalls, Suspect};
+use crate::reply::ReplyPart;
 use crate::reply::{ClientGone, Flow};
-pub(super) use room::has_room_to_restart;
+pub(super) use token_limits::has_room_to_restart;
 
-use refusal::{RefusalTerm, RefusedFeature, is_about_the_limit, is_about_the_prefill, refusal_duration};
-use showing::{call_so_far, expect_text, expected_answer, expected_call, partial, tool_prefill};
+use presentation::{call_so_far, expect_text, expected_answer, expected_call, partial_message, tool_prefill};
+use refusal::{RefusalTerm, RefusedFeatures, is_about_the_limit, is_about_the_prefill, refusal_duration};
 
 /// The strategy in the log: continue the unfinished message.
-const PREFILL: &str = "prefill";
+const PREFILL_STRATEGY: &str = "prefill";
 
 /// The strategy in the log: continue with the provider's own continuation token.
-const NATIVE: &str = "native";
+const NATIVE_STRATEGY: &str = "native";
 
-/// The strategy in the log: use a call from an earlier response.
-const OFFERED: &str = "earlier_answer";
+/// The strategy in the log: use a tool call from an earlier response.
+const EARLIER_CALL_STRATEGY: &str = "earlier_answer";
 
-/// The strategies in the log: request the complete reply again, because nothing had arrived, or because no
-/// continuation could be joined.
-const AGAIN: &str = "again";
-const RESTART: &str = "restart";
+/// The strategy in the log: request the complete reply again, because nothing had arrived.
+const REPEAT_STRATEGY: &str = "again";
+/// The strategy in the log: request the complete reply again, because no continuation could be joined.
+const RESTART_STRATEGY: &str = "restart";
 
 /// Requests the rest of one part.
 // Fields: the state of the loop that makes the calls for one part.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the calls")]
 pub(super) struct Asker<'a> {
-    case: &'a Case<'a>,
-    site: Site<'a>,
+    case: &'a RecoveryCase<'a>,
+    site: RestUpstream<'a>,
     suspect: &'a Suspect,
-    account: &'a mut Account,
-    /// The kind of cut that the next call is for.
+    account: &'a mut TokenAccount,
+    /// The kind of cut that the next call should repair.
     kind: CutKind,
     /// The first bound that ended or prevented a call.
-    pub(super) bound: Option<Bound>,
-    live: bool,
+    pub(super) bound: Option<RecoveryBound>,
+    is_streamed: bool,
     /// How a cut tool call is presented to the upstream.
     tool_prefill: ToolPrefill,
-    capability: Capability,
-    /// Whether to request the usage of streams. The upstream is known to accept that.
-    asks_usage: bool,
+    capability: PrefillCapability,
+    /// Whether to request the usage of streams. This is set only if the upstream is known to accept such a
+    /// request.
+    requests_usage: bool,
     /// Features that the upstream has refused for this reply.
-    refused: RefusedFeature,
+    refused_features: RefusedFeatures,
     /// The provider's own continuation token for the last response.
-    native: Option<Further>,
+    continuation_token: Option<Further>,
     /// Whether joining the last response will show how the upstream handles a prefill.
     must_learn: bool,
     /// The strategy of each call, including failed ones.
     pub(super) strategies: Vec<String>,
     /// The other upstream, if it was called.
     pub(super) other_upstream: Option<String>,
-    pub(super) following: Option<LaterCalls>,
-    /// A call from an earlier response that was not used yet.
+    pub(super) later_calls: Option<LaterCalls>,
+    /// An unused tool call from an earlier response.
     offered_calls: Option<LaterCalls>,
-    /// Whether the model wants no more calls, according to the last response: it had room for more, and ended by
-    /// itself.
-    ended_itself: bool,
+    /// Whether the last response shows that the model wants no more tool calls, because the model ended it
+    /// below the limit.
+    model_ended_reply: bool,
     /// The provider's signature for the text of the last response.
     signature: Option<String>,
-    /// The call in the last response that replaces the cut one.
+    /// The tool call in the last response that replaces the cut one.
     answered_call: Option<ToolCall>,
     /// The client's stop sequence that ended the last response.
     pub(super) sequence: Option<String>,
@@ -106,82 +108,87 @@ impl From<ClientGone> for StepFailure {
 }
 
 impl<'a> Asker<'a> {
-    /// Creates the state for a part. Continuations are streamed if `live` is set.
+    /// Creates the state for a part. Continuations are streamed if `is_streamed` is set.
     pub(super) async fn new(
-        case: &'a Case<'a>,
+        case: &'a RecoveryCase<'a>,
         suspect: &'a Suspect,
-        account: &'a mut Account,
-        live: bool,
+        account: &'a mut TokenAccount,
+        is_streamed: bool,
     ) -> Self {
         let mut asker = Self {
             case,
-            site: Site::new(case),
+            site: RestUpstream::new(case),
             suspect,
             account,
             kind: CutKind::Format,
             bound: None,
-            live,
+            is_streamed,
             tool_prefill: ToolPrefill::Calls,
-            capability: Capability::Unknown,
-            asks_usage: true,
-            refused: RefusedFeature::default(),
-            native: suspect.continuation.clone(),
+            capability: PrefillCapability::Unknown,
+            requests_usage: true,
+            refused_features: RefusedFeatures::default(),
+            continuation_token: suspect.continuation.clone(),
             must_learn: false,
             strategies: Vec::new(),
             other_upstream: None,
-            following: None,
+            later_calls: None,
             offered_calls: suspect.offered_calls.clone(),
-            ended_itself: false,
+            model_ended_reply: false,
             signature: None,
             answered_call: None,
             sequence: None,
             repeated_body: None,
         };
         let is_down = case.sender.upstream_health.is_down(asker.site.name());
-        if asker.site.leaves_after(suspect.reply.ending) || is_down {
-            asker.leave().await;
+        if asker.site.note_ending(suspect.reply.ending) || is_down {
+            asker.switch_upstream().await;
         }
-        asker.prepare().await;
+        asker.load_capabilities().await;
         asker
     }
 
-    /// Switches to the other upstream, and discards the knowledge about the first one.
-    async fn leave(&mut self) -> bool {
-        let left = self.site.leave();
+    /// Switches to the other upstream, and discards the knowledge about the first one. Returns `false` if
+    /// there is no other upstream.
+    async fn switch_upstream(&mut self) -> bool {
+        let left = self.site.switch();
         if left {
-            tracing::info!(request = self.case.id, to = self.site.name(), "the rest is asked for elsewhere");
-            (self.refused, self.must_learn) = (RefusedFeature::default(), false);
+            tracing::info!(
+                request = self.case.id,
+                to = self.site.name(),
+                "the rest is requested from the fallback"
+            );
+            (self.refused_features, self.must_learn) = (RefusedFeatures::default(), false);
             // A continuation token is valid only for the upstream that issued it.
-            self.native = None;
-            self.prepare().await;
+            self.continuation_token = None;
+            self.load_capabilities().await;
         }
         left
     }
 
-    async fn prepare(&mut self) {
-        let subject = self.subject();
+    async fn load_capabilities(&mut self) {
+        let subject = self.capability_key();
         self.capability = self.case.capabilities.get_or_load(self.case, self.site.name(), &subject).await;
-        self.asks_usage = self.takes_usage_field().await;
+        self.requests_usage = self.accepts_usage_field().await;
     }
 
-    async fn takes_usage_field(&self) -> bool {
+    async fn accepts_usage_field(&self) -> bool {
         let request = &self.site.request;
-        let is_needless = !self.live || request.format().facts().reports_usage_unasked;
+        let is_needless = !self.is_streamed || request.format().facts().always_reports_usage;
         let source = self.case.usage_source(self.site.name(), &request.view().model);
         is_needless || source.load().await != StreamUsage::Refused
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
         // Request usage even if the client did not, because the usage of every call counts.
-        Terms { limit, stream, include_usage: stream && self.asks_usage }
+        Terms { limit, stream, include_usage: stream && self.requests_usage }
     }
 
     fn uses_prefill(&self) -> bool {
-        self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
+        self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL_STRATEGY))
     }
 
     /// Records the strategy of the next call, and its upstream if that is not the first one.
-    fn note(&mut self, strategy: &str) {
+    fn note_strategy(&mut self, strategy: &str) {
         if self.site.is_fallback() {
             self.other_upstream = Some(self.site.name().to_owned());
             self.strategies.push(format!("{strategy}@{}", self.site.name()));
@@ -200,13 +207,13 @@ impl<'a> Asker<'a> {
         loop {
             match self.resume_at(ask, flow).await {
                 Ok((reply, join)) => {
-                    if self.site.leaves_after(reply.ending) {
-                        self.leave().await;
+                    if self.site.note_ending(reply.ending) {
+                        self.switch_upstream().await;
                     }
                     return Ok((reply, join));
                 }
                 Err(StepFailure::Failed(AskFailure::Lost(_) | AskFailure::Final(_)))
-                    if self.leave().await => {}
+                    if self.switch_upstream().await => {}
                 // The capabilities of the first upstream do not apply to the other one, so determine them again.
                 Err(StepFailure::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
                 other => return other,
@@ -220,7 +227,7 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), StepFailure> {
-        if let Some(answered) = self.take_from_earlier(ask) {
+        if let Some(answered) = self.take_earlier_call(ask) {
             return Ok(answered);
         }
         if ask.wanted != RequestedReply::Rest || ask.so_far.is_empty() {
@@ -237,54 +244,59 @@ impl<'a> Asker<'a> {
         }
         let limit = self.reserve_limit(wanted)?;
         let call = call_so_far(self.suspect, rest);
-        let partial = partial(self.suspect, rest, call.as_ref());
+        let partial = partial_message(self.suspect, rest, call.as_ref());
         let terms = self.terms(limit, flow.is_live());
-        let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
+        let free_text = matches!(&self.suspect.slot.part, ReplyPart::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
         if self.is_call() && self.tool_prefill != tool {
             // An upstream that rejects one form may accept the other.
-            (self.tool_prefill, self.refused.prefill) = (tool, None);
-            self.prepare().await;
+            (self.tool_prefill, self.refused_features.prefill) = (tool, None);
+            self.load_capabilities().await;
         }
         // No known server continues the input of a custom tool.
-        let prefill = self.prefill().filter(|_| !free_text).and_then(|variant| {
+        let prefill = self.prefill_variant().filter(|_| !free_text).and_then(|variant| {
             request.continuation(&Ask::Prefill { so_far: partial, variant, tool }, terms)
         });
         if let Some(outgoing) = prefill {
-            self.note(PREFILL);
+            self.note_strategy(PREFILL_STRATEGY);
             return self.continue_by_prefill(ask, outgoing, tool, limit, flow).await;
         }
         if !self.case.settings.resume.strategies.has(Strategy::Prompt) {
-            let why = "no other way to ask for the rest is in [resume] strategies";
+            let why = "[resume] strategies contains no other strategy";
             return Err(StepFailure::Failed(AskFailure::Final(why.to_owned())));
         }
-        self.note("user_turn");
-        // Show less than was received. The overlap at the beginning of the response proves where it continues.
+        self.note_strategy("user_turn");
+        // Show less than was received. The response then overlaps with the received text, which proves where
+        // it continues.
         let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
         let shown = shown.strip_prefix(prefilled).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
-        let so_far = showing::partial(self.suspect, shown, call.as_ref());
+        let so_far = presentation::partial_message(self.suspect, shown, call.as_ref());
         let outgoing = request.continuation(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
         let outgoing = outgoing.ok_or_else(unsupported_request)?;
         let expected = expect_text(expected_answer(self.suspect, "", ask, Some(Join::Prompted)));
-        let continuation = self.call((outgoing.body, terms.stream), limit, &expected, flow).await?;
-        if self.refused.prefill == Some(RefusalTerm::Permanent) && self.capability == Capability::Unknown {
-            // The upstream accepted the same request in another form, so the prefill was the reason for the rejection.
-            self.note_capability(Capability::None).await;
+        let continuation = self.make_call((outgoing.body, terms.stream), limit, &expected, flow).await?;
+        if self.refused_features.prefill == Some(RefusalTerm::Permanent)
+            && self.capability == PrefillCapability::Unknown
+        {
+            // The upstream accepted the request in another form, so it rejected the first form because of the
+            // prefill.
+            self.note_capability(PrefillCapability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
         let reply = self.convert_reply(continuation, Some(limit));
-        // The request was for this call alone, so the response does not show whether other calls follow.
-        self.ended_itself &= !is_lone_call;
+        // Only this tool call was requested, so the response does not show whether other calls follow.
+        self.model_ended_reply &= !is_lone_call;
         Ok((reply, Join::Prompted))
     }
 
-    /// Returns a call from an earlier response, which costs no request. Returns `None` if there is no such call.
-    fn take_from_earlier(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
+    /// Returns a tool call from an earlier response, which saves a request. Returns `None` if there is no
+    /// such tool call.
+    fn take_earlier_call(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let LaterCalls { mut calls, ending, stop, .. } = self.offered_calls.take()?;
-        let behind = calls.split_off(1);
+        let calls_after = calls.split_off(1);
         let call = calls.pop()?;
-        self.note(OFFERED);
+        self.note_strategy(EARLIER_CALL_STRATEGY);
         let reply = Reply {
             text: call.arguments.clone(),
             ending,
@@ -293,141 +305,26 @@ impl<'a> Asker<'a> {
             limit: None,
             reasoned: false,
         };
-        self.ended_itself = is_ended_by_model(&reply);
+        self.model_ended_reply = is_ended_by_model(&reply);
         self.answered_call = Some(call);
-        let reply = self.split_calls(behind, reply, false);
+        let reply = self.split_calls(calls_after, reply, false);
         let join = if ask.so_far.is_empty() { Join::Exact } else { Join::Prompted };
         Some((reply, join))
-    }
-
-    /// Requests the complete reply, because there is nothing to continue or no continuation could be joined. The same
-    /// request with a higher limit is the only remedy.
-    async fn repeat(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), StepFailure> {
-        let request = self.site.request.clone();
-        let view = request.view();
-        self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
-        let limit = self.reserve_more_room()?;
-        // Repeat the same bytes if the stream was lost and its limit was high enough, or if the upstream rejects a
-        // limit and the client had set none.
-        let is_lost = ask.kind == CutKind::Dropped && view.stream;
-        let is_unlimited = self.refused.limit && view.limit.is_none();
-        let is_bounded = view.limit.is_none_or(|own| own <= limit);
-        let (body, stream, carried) = if view.choices == 1 && ((is_lost && is_bounded) || is_unlimited) {
-            self.account.limit_sent = view.limit;
-            let asking = if self.asks_usage { request.with_usage_request() } else { None };
-            (asking.unwrap_or_else(|| request.body().to_vec()), view.stream, view.limit)
-        } else {
-            let terms = self.terms(limit, flow.is_live());
-            let outgoing = request.continuation(&Ask::Again, terms).ok_or_else(unsupported_request)?;
-            (outgoing.body, terms.stream, Some(limit))
-        };
-        let calls_so_far = self.following.take();
-        // The complete reply is requested, so a cut call is expected at its original position.
-        let expected = expected_answer(self.suspect, "", ask, None);
-        let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
-        // If the client already has the beginning of a reply, its other parts do not change.
-        self.repeated_body = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
-        let mut reply = self.convert_reply(continuation, carried);
-        if self.is_call() && has_made_up_arguments(&reply, self.suspect.schema.as_ref()) {
-            reply.text.clear();
-        }
-        if ask.wanted == RequestedReply::Restart && reply.text.trim().is_empty() {
-            // A reply that contains only calls differs from one that began with text.
-            self.following = calls_so_far;
-        }
-        Ok((reply, Join::Exact))
-    }
-
-    /// Continues with the provider's own token. Returns `None` if there is no token, or if the provider rejects it.
-    async fn continue_by_token(
-        &mut self,
-        ask: &ResumeAsk,
-        came: usize,
-        wanted: u64,
-        flow: &mut Flow<'_>,
-    ) -> Result<Option<(Reply, Join)>, StepFailure> {
-        let Some(further) = self.native.take().filter(|_| !self.is_call()) else { return Ok(None) };
-        let limit = self.reserve_limit(wanted)?;
-        // The limit of such a call includes the preceding tokens.
-        let before = self.account.total().unwrap_or_default().completion;
-        let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
-        let outgoing = self.site.request.continuation(&Ask::Native { token: &further.token }, terms);
-        let Some(outgoing) = outgoing else { return Ok(None) };
-        // The response repeats the text after the token's position.
-        let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
-        let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
-        self.note(NATIVE);
-        let expected = ExpectedAnswer { exact: true, ..expected_answer(self.suspect, echo, ask, None) };
-        match self.call((outgoing.body, terms.stream), limit, &expected, flow).await {
-            Ok(continuation) => {
-                let exact = continuation.has_echo || echo.is_empty();
-                let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
-                Ok(Some((self.convert_reply(continuation, Some(limit)), join)))
-            }
-            // Try another strategy.
-            Err(StepFailure::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
-                if !self.refused.refuses_everyone =>
-            {
-                self.strategies.pop();
-                Ok(None)
-            }
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Requests that the model continues its own unfinished message.
-    async fn continue_by_prefill(
-        &mut self,
-        ask: &ResumeAsk,
-        outgoing: ContinuationRequest,
-        tool: ToolPrefill,
-        limit: u64,
-        flow: &mut Flow<'_>,
-    ) -> Result<(Reply, Join), StepFailure> {
-        let stream = flow.is_live();
-        let join = match self.capability {
-            Capability::Continues => Join::InMessage,
-            Capability::EchoesPrefill | Capability::None | Capability::Unknown => Join::Shown,
-        };
-        let shown = ask.so_far.len().saturating_sub(outgoing.unshown_bytes);
-        let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
-        // The model repeats text that is still held, so nothing can be forwarded before that text has arrived.
-        let mut expected = expected_answer(self.suspect, shown, ask, Some(join));
-        expected.closed = !unshown.is_empty();
-        if tool == ToolPrefill::Hermes {
-            // The call was shown as text. A server that does not recognise it as a call also responds with text.
-            expected = expect_text(expected);
-        }
-        let mut continuation = self.call((outgoing.body, stream), limit, &expected, flow).await?;
-        if !unshown.is_empty() {
-            match continuation.text.strip_prefix(unshown) {
-                Some(rest) => continuation.text = rest.to_owned(),
-                None if self.has_only_calls(&continuation) => {}
-                None => {
-                    // The model did not continue at the cut, so there is nothing to join.
-                    self.refused.prefill = Some(RefusalTerm::Permanent);
-                    let why = "the model did not continue after its own white space";
-                    return Err(StepFailure::Failed(AskFailure::Unfit(why.to_owned())));
-                }
-            }
-        }
-        let join = self.prefill_join(&continuation).await;
-        Ok((self.convert_reply(continuation, Some(limit)), join))
     }
 
     /// Requests the same content in the required format.
     pub(super) async fn correct(
         &mut self,
-        ask: &CorrectionAsk,
+        ask: &CorrectionRequest,
         flow: &mut Flow<'_>,
     ) -> Result<Reply, StepFailure> {
         let request = self.site.request.clone();
         let at_least = self.case.settings.resume.continuation_tokens;
-        self.note("correction");
+        self.note_strategy("correction");
         self.kind = CutKind::Format;
         let limit = self.reserve_limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
-        let wrong = partial(self.suspect, &ask.text, call.as_ref());
+        let wrong = partial_message(self.suspect, &ask.text, call.as_ref());
         let outgoing =
             request.continuation(&Ask::Correction { wrong, prompt: &ask.prompt }, self.terms(limit, false));
         let outgoing = outgoing.ok_or_else(unsupported_request)?;
@@ -438,22 +335,23 @@ impl<'a> Asker<'a> {
             required_format: None,
             join: None,
             question: (PromptExcerpt { length: 0, quoted_from: 0 }, ""),
-            known_signs: ReasoningSigns::default(),
-            exact: false,
-            closed: false,
+            known_markers: ReasoningSigns::default(),
+            is_exact: false,
+            is_held_back: false,
             call: expected_call(self.suspect),
         };
         let expected = expect_text(expected);
-        let continuation = self.call((outgoing.body, false), limit, &expected, flow).await?;
-        let (following, ended_itself) = (self.following.take(), self.ended_itself);
+        let continuation = self.make_call((outgoing.body, false), limit, &expected, flow).await?;
+        let (following, ended_itself) = (self.later_calls.take(), self.model_ended_reply);
         let reply = self.convert_reply(continuation, Some(limit));
-        // The request was for another form of this part, so the response says nothing about the calls after it.
-        (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
+        // The request was for another form of this part, so the response does not show which calls follow the
+        // part.
+        (self.later_calls, self.model_ended_reply) = (following.or(self.later_calls.take()), ended_itself);
         Ok(reply)
     }
 
-    /// Returns the provider's signature for the `whole` part. The signature of a call is valid only for the exact
-    /// arguments.
+    /// Returns the provider's signature for the `whole` part. The signature of a tool call is valid only for
+    /// the exact arguments.
     pub(super) fn part_signature(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
@@ -462,28 +360,28 @@ impl<'a> Asker<'a> {
     }
 
     /// Records which bound ended a call. The first such bound ends the recovery.
-    fn note_bound(&mut self, bound: Bound) {
+    fn note_bound(&mut self, bound: RecoveryBound) {
         self.bound.get_or_insert(bound);
     }
 
     fn is_call(&self) -> bool {
-        matches!(self.suspect.slot.part, Part::ToolCall(_))
+        matches!(self.suspect.slot.part, ReplyPart::ToolCall(_))
     }
 
-    async fn call(
+    async fn make_call(
         &mut self,
         request: (Vec<u8>, bool),
         limit: u64,
         expected: &ExpectedAnswer<'_>,
         flow: &mut Flow<'_>,
     ) -> Result<Continuation, StepFailure> {
-        let patience = &mut self.account.patience;
-        match call(self.case, &self.site, request, expected, patience, flow).await {
+        let patience = &mut self.account.retry_waits;
+        match make_call(self.case, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
-                let is_time_over =
-                    continuation.ending == Ending::OverCap && self.account.patience.call().is_zero();
+                let is_time_over = continuation.ending == Ending::OverCap
+                    && self.account.retry_waits.time_for_call().is_zero();
                 match () {
-                    () if continuation.is_looping => self.note_bound(Bound::Repetition),
+                    () if continuation.is_looping => self.note_bound(RecoveryBound::Repetition),
                     () if is_time_over => self.note_bound(self.account.time_bound()),
                     () => {}
                 }
@@ -492,7 +390,7 @@ impl<'a> Asker<'a> {
                 self.account.last_id.clone_from(&continuation.id);
                 self.account.last_upstream = Some(self.site.name().to_owned());
                 flow.set_answer_id(continuation.id.as_deref());
-                self.native.clone_from(&continuation.native);
+                self.continuation_token.clone_from(&continuation.resume_token);
                 Ok(continuation)
             }
             Err(CallFailure::ClientGone(_)) => Err(StepFailure::ClientGone),
@@ -515,15 +413,15 @@ impl<'a> Asker<'a> {
             }
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
-                self.refused.refuses_everyone |= error.is_about_the_account();
-                if self.asks_usage && names_usage_field(Some(&error)) {
-                    self.asks_usage = false;
+                self.refused_features.refuses_all_requests |= error.is_about_the_account();
+                if self.requests_usage && names_usage_field(Some(&error)) {
+                    self.requests_usage = false;
                     let model = &self.site.request.view().model;
                     self.case.usage_source(self.site.name(), model).note_refusal(true).await;
-                } else if is_about_the_limit(&error) && !self.refused.limit {
-                    self.refused.limit = true;
+                } else if is_about_the_limit(&error) && !self.refused_features.limit {
+                    self.refused_features.limit = true;
                 } else if self.uses_prefill() && is_about_the_prefill(status, &error) {
-                    self.refused.prefill = Some(refusal_duration(status, &error));
+                    self.refused_features.prefill = Some(refusal_duration(status, &error));
                 } else {
                     // Do not repeat the request, because it would be rejected again.
                     return Err(StepFailure::Failed(AskFailure::Final(why)));
@@ -533,8 +431,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Converts a response for the state machine. Tool calls after a text or after the cut call are kept for later,
-    /// because everything before them is complete.
+    /// Converts a response for the state machine. Tool calls after a text or after the cut tool call are kept
+    /// for later, because everything before them is complete.
     fn convert_reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let replaces_text =
             self.has_only_calls(&continuation) && self.may_be_a_call() && !continuation.has_echo;
@@ -551,39 +449,41 @@ impl<'a> Asker<'a> {
             limit,
             reasoned: continuation.has_reasoning,
         };
-        // Arguments that arrive as text do not show whether the model wants to make another call.
-        self.ended_itself = is_ended_by_model(&reply) && self.answered_call.is_some();
+        // If the arguments arrive as text, the response does not show whether the model wants another tool
+        // call.
+        self.model_ended_reply = is_ended_by_model(&reply) && self.answered_call.is_some();
         self.split_calls(continuation.calls, reply, replaces_text)
     }
 
-    /// Returns the reply without the calls that followed it in the response. These calls carry the stop reason.
+    /// Returns the reply without the tool calls that followed it in the response. The stop reason of the
+    /// response applies to these tool calls.
     fn split_calls(&mut self, calls: Vec<ToolCall>, reply: Reply, replaces_text: bool) -> Reply {
-        self.following = None;
+        self.later_calls = None;
         if calls.is_empty() {
             return reply;
         }
-        self.following = Some(LaterCalls { calls, ending: reply.ending, stop: reply.stop, replaces_text });
+        self.later_calls = Some(LaterCalls { calls, ending: reply.ending, stop: reply.stop, replaces_text });
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
-    /// Whether the model may have wanted further calls but had no room for them. Calls that followed in the response
-    /// are judged separately.
+    /// Whether the model may have wanted more tool calls but reached its limit. Tool calls that followed in
+    /// the response are judged separately.
     pub(super) fn may_lack_calls(&self) -> bool {
-        may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
+        may_lack_calls(self.case, self.suspect) && self.later_calls.is_none() && !self.model_ended_reply
     }
 
-    /// Whether the call was taken from an earlier response.
-    pub(super) fn used_earlier_answer(&self) -> bool {
+    /// Whether the tool call was taken from an earlier response.
+    pub(super) fn used_earlier_response(&self) -> bool {
         self.suspect.offered_calls.is_some() && self.offered_calls.is_none()
     }
 }
 
-/// Whether calls may be missing after a part. This requires that the part is the last call, that the reply did not
-/// end by itself, and that the request permits several calls.
-pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
-    let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
+/// Whether tool calls may be missing after a part. This requires that the part is the last tool call, that
+/// the model did not end the reply by itself, and that the request permits several tool calls.
+pub(super) fn may_lack_calls(case: &RecoveryCase<'_>, suspect: &Suspect) -> bool {
+    let is_legacy_call = matches!(&suspect.slot.part, ReplyPart::ToolCall(call) if call.legacy);
     let allows_more = case.request.allows_parallel_calls() || !suspect.before.received_calls().is_empty();
-    let may_have_more = allows_more && !is_only;
+    let may_have_more = allows_more && !is_legacy_call;
     suspect.is_last_call && may_have_more && !is_ended_by_model(&suspect.reply)
 }
 
@@ -596,5 +496,7 @@ fn is_ended_by_model(reply: &Reply) -> bool {
 
 /// Returns the failure for a format that does not support this kind of request.
 fn unsupported_request() -> StepFailure {
-    StepFailure::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
+    StepFailure::Failed(AskFailure::Final(
+        "the request's format does not support this kind of request".to_owned(),
+    ))
 }

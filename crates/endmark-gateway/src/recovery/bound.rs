@@ -4,12 +4,12 @@ use std::fmt;
 
 /// A bound of a recovery's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
-    /// The token limit for all continuations of a reply whose client set a limit.
+pub(crate) enum RecoveryBound {
+    /// The token limit for all continuations of a reply if the client set an output limit.
     ClientLimit,
     /// The token limit for all continuations of a request.
     ExtraTokens,
-    /// The time limit of a recovery if the client set a limit.
+    /// The time limit of a recovery if the client set an output limit.
     Seconds,
     /// The time limit of a request.
     TotalSeconds,
@@ -17,7 +17,7 @@ pub(crate) enum Bound {
     Repetition,
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for RecoveryBound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::ClientLimit => "[resume] client_limit_factor",

@@ -1,4 +1,4 @@
-//! Makes one further upstream call, and waits for an upstream that failed to become available.
+//! Makes one further upstream call. After a temporary failure, waits until the upstream is available again.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use endmark_wire::json::Value;
 use http::{Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::case::Case;
-use super::patience::Patience;
-use super::site::Site;
+use super::case::RecoveryCase;
+use super::rest_upstream::RestUpstream;
+use super::retry_waits::RetryWaits;
 use crate::body::AnyBody;
 use crate::ledger::{Call, CallEnd, CallUsage};
 use crate::reply::{ClientGone, Flow};
@@ -41,7 +41,7 @@ pub(super) enum CallFailure {
     #[error("{0}")]
     AnswerLost(String),
     /// The calls exceeded their total time limit.
-    #[error("the calls for the rest were not over within {0:?}")]
+    #[error("the calls for the rest of the reply took longer than {0:?}")]
     Timeout(Duration),
     /// The response is empty or cannot be joined with the reply.
     #[error("{why}")]
@@ -59,36 +59,38 @@ pub(super) enum CallFailure {
 
 /// Sends a request until there is a response. Waits for an upstream that failed, unless another one can replace it.
 pub(super) async fn send(
-    case: &Case<'_>,
-    site: &Site<'_>,
+    case: &RecoveryCase<'_>,
+    site: &RestUpstream<'_>,
     body: Bytes,
     streamed: bool,
     purpose: Purpose,
-    patience: &mut Patience,
+    patience: &mut RetryWaits,
     flow: &mut Flow<'_>,
 ) -> Result<(Response<AnyBody>, Call), CallFailure> {
     let limits = &case.settings.limits;
-    let (standing, name) = (&case.sender.upstream_health, site.name());
+    let (health, name) = (&case.sender.upstream_health, site.name());
     let first_byte =
-        if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
+        if site.can_switch() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
     if patience.is_over() {
-        return Err(CallFailure::Lost("the upstream did not come back in the time it was given".to_owned()));
+        return Err(CallFailure::Lost("the upstream was not available again in time".to_owned()));
     }
-    standing.request(name);
+    health.note_request(name);
     loop {
-        let longest = patience.call();
+        let longest = patience.time_for_call();
         if longest.is_zero() {
-            return Err(CallFailure::Timeout(patience.calls()));
+            return Err(CallFailure::Timeout(patience.total_call_time()));
         }
         let model = &site.request.view().model;
-        // The rest of a budget is reserved for the client's own requests, so the reply stays cut.
+        // If a budget does not admit the call, the reply stays cut. The remaining budget is kept for the
+        // client's own requests.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
-        let mut request =
-            site.destination.post(site.destination.continuation_uri(streamed), call.sends(body.clone()));
+        let mut request = site
+            .destination
+            .post(site.destination.continuation_uri(streamed), call.request_body(body.clone()));
         remove_replaced_body_headers(request.headers_mut());
         let sent = site.destination.send(case.sender.client, request, first_byte.min(longest));
-        let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
+        let (problem, requested_wait) = match with_heartbeats(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();
                 return Ok((decode_response(answer.map(|body| call.note_answer(status, body))), call));
@@ -98,10 +100,10 @@ pub(super) async fn send(
                 let status = answer.status();
                 let answer = decode_response(answer.map(|body| call.note_answer(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
-                // The message goes into the log, which others than the client can read.
+                // Remove secrets from the message, because other people can also read the log.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
-                if !should_retry.unwrap_or_else(|| may_pass(status)) {
+                if !should_retry.unwrap_or_else(|| is_temporary(status)) {
                     return Err(CallFailure::Rejected { status, error });
                 }
                 (format!("the upstream answered {status}: {}", error.message), wait)
@@ -110,7 +112,7 @@ pub(super) async fn send(
                 call.settle(CallEnd::new(error.ending()));
                 match error {
                     UpstreamError::Silent(_) if longest < first_byte => {
-                        return Err(CallFailure::Timeout(patience.calls()));
+                        return Err(CallFailure::Timeout(patience.total_call_time()));
                     }
                     UpstreamError::Silent(_) => return Err(CallFailure::Lost(error.to_string())),
                     UpstreamError::Unreadable(_) => {
@@ -124,23 +126,25 @@ pub(super) async fn send(
                 }
             }
         };
-        if site.may_leave() {
+        if site.can_switch() {
             return Err(CallFailure::Lost(problem));
         }
-        let Some(mut wait) = patience.wait(told, random()) else { return Err(CallFailure::Lost(problem)) };
-        if wait > patience.call() {
-            return Err(CallFailure::Timeout(patience.calls()));
+        let Some(mut wait) = patience.wait(requested_wait, random()) else {
+            return Err(CallFailure::Lost(problem));
+        };
+        if wait > patience.time_for_call() {
+            return Err(CallFailure::Timeout(patience.total_call_time()));
         }
-        // If the budget is exhausted, the client keeps waiting, because a reply that has begun cannot be refused any
-        // more.
+        // If the retry budget is exhausted, keep the client waiting. A reply that has begun can no longer be
+        // refused.
         loop {
-            while_alive(limits.heartbeat, flow, sleep(wait)).await?;
-            if standing.may_retry(name) {
+            with_heartbeats(limits.heartbeat, flow, sleep(wait)).await?;
+            if health.may_retry(name) {
                 break;
             }
             let Some(longer) = patience.wait(None, random()) else { return Err(CallFailure::Lost(problem)) };
-            if longer > patience.call() {
-                return Err(CallFailure::Timeout(patience.calls()));
+            if longer > patience.time_for_call() {
+                return Err(CallFailure::Timeout(patience.total_call_time()));
             }
             wait = longer;
         }
@@ -148,7 +152,7 @@ pub(super) async fn send(
 }
 
 /// Whether a refusal may be temporary: rate limits, and servers that are starting or overloaded.
-fn may_pass(status: StatusCode) -> bool {
+fn is_temporary(status: StatusCode) -> bool {
     matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS
@@ -169,8 +173,8 @@ async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: 
     }
 }
 
-/// Waits for `work`. Sends heartbeats to a streaming client meanwhile.
-pub(super) async fn while_alive<T>(
+/// Waits for `work`, and sends heartbeats to a streaming client in the meantime.
+pub(super) async fn with_heartbeats<T>(
     heartbeat: Duration,
     flow: &mut Flow<'_>,
     work: impl Future<Output = T>,

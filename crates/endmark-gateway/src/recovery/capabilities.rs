@@ -1,4 +1,4 @@
-//! How each upstream and model handles an unfinished assistant message.
+//! Records how each upstream and model handles an unfinished assistant message.
 //!
 //! Published tables of prefill support contradict each other and become outdated. Therefore the gateway tries prefill
 //! once, and remembers the result even across restarts.
@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::case::Case;
+use super::case::RecoveryCase;
 
 /// How an upstream handles an unfinished assistant message with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Capability {
+pub(crate) enum PrefillCapability {
     /// Prefill was not tried yet.
     Unknown,
     /// The upstream continues the message, and first repeats it in the response.
@@ -21,8 +21,8 @@ pub(crate) enum Capability {
     None,
 }
 
-impl Capability {
-    fn word(self) -> &'static str {
+impl PrefillCapability {
+    fn name(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
             Self::EchoesPrefill => "echoes",
@@ -31,7 +31,7 @@ impl Capability {
         }
     }
 
-    fn from_word(word: &str) -> Self {
+    fn from_name(word: &str) -> Self {
         match word {
             "echoes" => Self::EchoesPrefill,
             "continues" => Self::Continues,
@@ -44,44 +44,58 @@ impl Capability {
 /// The known capabilities, including those in the store.
 #[derive(Default)]
 pub(crate) struct Capabilities {
-    cached: Mutex<HashMap<(String, String), Capability>>,
+    cached: Mutex<HashMap<(String, String), PrefillCapability>>,
 }
 
 impl Capabilities {
-    /// Returns the capability of `upstream` for `model`. If the store fails, the gateway only has to try it again.
-    pub(super) async fn get_or_load(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
+    /// Returns the capability of `upstream` for `model`. If the store fails, the result is `Unknown`, and
+    /// prefill is tried again.
+    pub(super) async fn get_or_load(
+        &self,
+        case: &RecoveryCase<'_>,
+        upstream: &str,
+        model: &str,
+    ) -> PrefillCapability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
             return *known;
         }
-        let remembered = match case.store_patience.wait(case.recorder.capability(upstream, model)).await {
-            None => Capability::Unknown,
-            Some(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
+        let remembered = match case.store_wait_limit.wait(case.recorder.capability(upstream, model)).await {
+            None => PrefillCapability::Unknown,
+            Some(Ok(word)) => {
+                word.as_deref().map_or(PrefillCapability::Unknown, PrefillCapability::from_name)
+            }
             Some(Err(error)) => {
-                tracing::error!(%error, "the store cannot be read: what an upstream can do is not known");
-                Capability::Unknown
+                tracing::error!(%error, "the store cannot be read: whether an upstream supports prefill is unknown");
+                PrefillCapability::Unknown
             }
         };
         self.lock().insert(key, remembered);
         remembered
     }
 
-    /// Remembers a capability.
-    pub(super) async fn learn(&self, case: &Case<'_>, upstream: &str, model: &str, capability: Capability) {
+    /// Remembers a capability, also in the store.
+    pub(super) async fn learn(
+        &self,
+        case: &RecoveryCase<'_>,
+        upstream: &str,
+        model: &str,
+        capability: PrefillCapability,
+    ) {
         tracing::info!(
             upstream,
             model = case.recorder.clean(model),
-            prefill = capability.word(),
-            "found out how a reply can be continued"
+            prefill = capability.name(),
+            "learned how the upstream continues a reply"
         );
         self.lock().insert((upstream.to_owned(), model.to_owned()), capability);
-        let remembering = case.recorder.remember_capability(upstream, model, capability.word());
-        if let Some(Err(error)) = case.store_patience.wait(remembering).await {
-            tracing::error!(%error, "the store does not take a capability");
+        let remembering = case.recorder.remember_capability(upstream, model, capability.name());
+        if let Some(Err(error)) = case.store_wait_limit.wait(remembering).await {
+            tracing::error!(%error, "the store did not accept a capability");
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Capability>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), PrefillCapability>> {
         // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }

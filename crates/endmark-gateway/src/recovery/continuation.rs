@@ -10,13 +10,13 @@ use http::Response;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::call::{CallFailure, send, while_alive};
-use super::case::Case;
-use super::expected::ExpectedAnswer;
-use super::passing::StreamPasser;
-use super::patience::Patience;
-use super::site::Site;
-use super::suspect::HALVED;
+use super::call::{CallFailure, send, with_heartbeats};
+use super::case::RecoveryCase;
+use super::expected_answer::ExpectedAnswer;
+use super::rest_upstream::RestUpstream;
+use super::retry_waits::RetryWaits;
+use super::stream_passer::StreamPasser;
+use super::suspect::HALF_SURROGATE;
 use crate::body::{AnyBody, TimedBody};
 use crate::ledger::{Call, CallEnd, CallUsage, read_late_usage};
 use crate::reply::{Flow, LastDelivery};
@@ -37,15 +37,14 @@ pub(super) struct Continuation {
     pub(super) stop: Option<Stop>,
     pub(super) spent: Option<CallUsage>,
     pub(super) has_reasoning: bool,
-    /// The id of the response.
     pub(super) id: Option<String>,
     /// The provider's own continuation token.
-    pub(super) native: Option<Further>,
+    pub(super) resume_token: Option<Further>,
     /// The provider's signature for the text.
     pub(super) signature: Option<String>,
-    /// The call that replaces the cut call.
+    /// The tool call that replaces the cut one.
     pub(super) call: Option<ToolCall>,
-    /// Whether the response contains no other call.
+    /// Whether the response contains no other tool call.
     pub(super) is_lone_call: bool,
     /// The client's stop sequence that ended the response.
     pub(super) sequence: Option<String>,
@@ -53,27 +52,28 @@ pub(super) struct Continuation {
     pub(super) body: Option<Bytes>,
     /// Whether the response repeats itself. It was stopped for that reason, or reached its limit.
     pub(super) is_looping: bool,
-    /// Maximum number of tokens in the response: each has at least one byte. `None` if the upstream was stopped
-    /// before the end, or if it generated hidden reasoning.
+    /// Maximum number of tokens in the response, which is its number of bytes, because each token has at
+    /// least one. `None` if the upstream was stopped before the end, or if it generated hidden reasoning.
     pub(super) max_tokens: Option<u64>,
 }
 
 /// Makes one more call with `body`, and reads the response.
-pub(super) async fn call(
-    case: &Case<'_>,
-    site: &Site<'_>,
+pub(super) async fn make_call(
+    case: &RecoveryCase<'_>,
+    site: &RestUpstream<'_>,
     (body, stream): (Vec<u8>, bool),
     expected: &ExpectedAnswer<'_>,
-    patience: &mut Patience,
+    patience: &mut RetryWaits,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let (mut answer, call) =
         send(case, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
-    let longest = patience.call();
+    let longest = patience.time_for_call();
     if stream {
         let limits = &case.settings.limits;
         let typed =
-            while_alive(limits.heartbeat, flow, with_stream_type(answer, limits.idle.min(longest))).await?;
+            with_heartbeats(limits.heartbeat, flow, with_stream_type(answer, limits.idle.min(longest)))
+                .await?;
         answer = match typed {
             Ok(answer) => answer,
             Err(error) => return Err(lost_answer(call, &error)),
@@ -88,25 +88,25 @@ pub(super) async fn call(
 
 /// Reads a complete response.
 async fn read_whole_answer(
-    case: &Case<'_>,
-    site: &Site<'_>,
+    case: &RecoveryCase<'_>,
+    site: &RestUpstream<'_>,
     (answer, call): (Response<AnyBody>, Call),
     expected: &ExpectedAnswer<'_>,
-    patience: &Patience,
+    patience: &RetryWaits,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &case.settings.limits;
-    let longest = patience.call();
+    let longest = patience.time_for_call();
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
-    let body = match while_alive(limits.heartbeat, flow, timeout(longest, read)).await? {
+    let body = match with_heartbeats(limits.heartbeat, flow, timeout(longest, read)).await? {
         Ok(Ok(body)) => body,
         Ok(Err(error)) => return Err(lost_answer(call, &error)),
         Err(_) => {
             call.settle(CallEnd::new(Ending::OverCap));
-            return Err(CallFailure::Timeout(patience.calls()));
+            return Err(CallFailure::Timeout(patience.total_call_time()));
         }
     };
-    let _large = work::large(body.len()).await;
+    let _large = work::enter_pool_if_large(body.len()).await;
     let response = match site.request.response(&body) {
         Ok(response) => response,
         Err(error) => {
@@ -115,16 +115,16 @@ async fn read_whole_answer(
         }
     };
     let reply = response.reply();
-    call.read(Some(&reply.choices));
+    call.record_text(Some(&reply.choices));
     let spent = call.settle(CallEnd::from_reply(reply));
     let Some(choice) = reply.choices.first() else {
-        let why = "it has no choice in it".to_owned();
+        let why = "it contains no choice".to_owned();
         return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
     };
-    if let Some(why) = hindrance(case, choice) {
+    if let Some(why) = join_obstacle(case, choice) {
         return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
     }
-    let continuation = continuation(choice, Ending::Clean, spent, reply.id.as_deref(), expected, false);
+    let continuation = build_continuation(choice, Ending::Clean, spent, reply.id.as_deref(), expected, false);
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
@@ -139,7 +139,7 @@ fn lost_answer(call: Call, error: &ReadError) -> CallFailure {
 }
 
 /// Returns the content of a choice that belongs to the continued part.
-fn continuation(
+fn build_continuation(
     choice: &Choice,
     ending: Ending,
     spent: Option<CallUsage>,
@@ -164,7 +164,7 @@ fn continuation(
         spent,
         has_reasoning: choice.has_reasoning,
         id: id.map(str::to_owned),
-        native: choice.continuation.clone(),
+        resume_token: choice.continuation.clone(),
         signature: choice.signature.clone(),
         call: answered.call.cloned(),
         is_lone_call: choice.tool_calls.len() == 1,
@@ -172,31 +172,32 @@ fn continuation(
         body: None,
         is_looping,
         max_tokens: (!is_looping
-            && (!choice.has_reasoning || choice.written.bytes() > choice.received as u64))
+            && (!choice.has_reasoning || choice.written.bytes() > choice.received_bytes as u64))
             .then(|| choice.written.bytes()),
     }
 }
 
 /// Reads a streamed response, and forwards text as soon as it is certain.
 async fn read_streamed_answer(
-    case: &Case<'_>,
-    site: &Site<'_>,
+    case: &RecoveryCase<'_>,
+    site: &RestUpstream<'_>,
     (answer, call, longest): (Response<AnyBody>, Call, Duration),
     expected: &ExpectedAnswer<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &case.settings.limits;
     let until = Instant::now() + longest;
-    let mut heard = LastDelivery::new(limits.heartbeat);
+    let mut last_delivery = LastDelivery::new(limits.heartbeat);
     let mut body = answer.into_body();
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
     let mut stream = site.request.stream(limits.reply_bytes);
-    let mut passing = StreamPasser::new(expected);
+    let mut passer = StreamPasser::new(expected);
     let (mut received, mut large) = (0_usize, None);
     let (mut loops, mut is_looping) = (LoopDetector::default(), false);
     let ending = 'reading: loop {
         let silent_at = Instant::now() + limits.idle;
-        let next = timeout_at(until.min(silent_at), while_alive(limits.heartbeat, flow, body.frame())).await;
+        let next =
+            timeout_at(until.min(silent_at), with_heartbeats(limits.heartbeat, flow, body.frame())).await;
         let frame = match next {
             Err(_) if until <= silent_at => break Ending::OverCap,
             Err(_) => break Ending::Stalled,
@@ -214,7 +215,7 @@ async fn read_streamed_answer(
         }
         received = received.saturating_add(data.len());
         if large.is_none() && received >= LARGE_BYTES {
-            large = Some(work::large(received).await);
+            large = Some(work::enter_pool_if_large(received).await);
         }
         if decoder.push(&data).is_err() {
             break Ending::OverCap;
@@ -228,13 +229,13 @@ async fn read_streamed_answer(
                 Ok(_) => {}
             }
             let Some(choice) = stream.received().choices().first() else { continue };
-            if choice.received > limits.reply_bytes {
+            if choice.received_bytes > limits.reply_bytes {
                 break 'reading Ending::OverCap;
             }
             // Read a response to its end even if it cannot be joined, because its usage is reported there.
-            if hindrance(case, choice).is_none() {
+            if join_obstacle(case, choice).is_none() {
                 let part = expected.part_so_far(choice);
-                passing.pass(part, flow).await?;
+                passer.pass(part, flow).await?;
                 is_looping = loops.is_looping(part.strip_prefix(expected.echo).unwrap_or(part));
             }
             if is_looping {
@@ -242,17 +243,17 @@ async fn read_streamed_answer(
                 break 'reading Ending::OverCap;
             }
         }
-        heard.keep_alive_if_idle(flow).await?;
+        last_delivery.keep_alive_if_idle(flow).await?;
     };
     if ending == Ending::Clean && stream.received().is_done() && !stream.received().is_counted() {
         read_late_usage(&mut decoder, &mut stream, &mut TimedBody::new(body, limits.idle, until)).await;
     }
     let all = stream.received();
-    call.read(Some(all.choices()));
-    let spent = call.settle(CallEnd::stream(ending, all));
+    call.record_text(Some(all.choices()));
+    let spent = call.settle(CallEnd::from_stream(ending, all));
     match all.choices().first() {
-        Some(choice) => match hindrance(case, choice) {
-            None => Ok(continuation(choice, ending, spent, all.id(), expected, is_looping)),
+        Some(choice) => match join_obstacle(case, choice) {
+            None => Ok(build_continuation(choice, ending, spent, all.id(), expected, is_looping)),
             Some(why) => Err(CallFailure::Unusable { why, spent, ending }),
         },
         None => Err(CallFailure::AnswerLost(format!(
@@ -263,18 +264,18 @@ async fn read_streamed_answer(
 }
 
 /// Returns why a choice cannot be joined with the reply, or `None` if it can.
-fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
+fn join_obstacle(case: &RecoveryCase<'_>, choice: &Choice) -> Option<String> {
     let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn_tool;
     if choice.can_continue() {
         let call = choice.tool_calls.iter().find(|call| is_withdrawn(call))?;
         return Some(format!("it calls {}, which is not offered any more", call.name));
     }
-    Some(if choice.received > case.settings.limits.reply_bytes {
+    Some(if choice.received_bytes > case.settings.limits.reply_bytes {
         "it is over [limits] reply_bytes".to_owned()
     } else if !choice.is_exact() {
-        HALVED.to_owned()
+        HALF_SURROGATE.to_owned()
     } else {
-        "it has more in it than text and calls of functions, as a tool that the provider runs itself"
+        "it contains more than text and function calls, for example a tool that the provider runs itself"
             .to_owned()
     })
 }

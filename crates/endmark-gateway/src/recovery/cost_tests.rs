@@ -11,15 +11,15 @@ use endmark_text::Format;
 use endmark_wire::reply::Usage;
 use tokio::time::Instant;
 
-use super::account::Account;
+use super::account::TokenAccount;
 use super::allowance::{Allowance, client_tokens, time_at_pace};
-use super::bound::Bound;
+use super::bound::RecoveryBound;
 use crate::ledger::CallUsage;
 
 /// Reproducible pseudo-random numbers.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
@@ -27,9 +27,9 @@ impl Numbers {
 }
 
 /// A recovery with a model that never ends its reply.
-struct Recovery {
-    numbers: Numbers,
-    account: Account,
+struct SimulatedRecovery {
+    numbers: RandomNumbers,
+    account: TokenAccount,
     started: Instant,
     now: Instant,
     pace: Duration,
@@ -38,14 +38,14 @@ struct Recovery {
     is_streamed: bool,
 }
 
-impl Recovery {
+impl SimulatedRecovery {
     /// Makes one call of at most `wanted` tokens after a cut of this kind.
     fn call(&mut self, wanted: u64, kind: CutKind) -> Result<Reply, AskFailure> {
         let limit = self
             .account
             .reserve_limit(wanted, kind)
             .map_err(|bound| AskFailure::Budget(bound.to_string()))?;
-        let longest = self.account.patience.remaining_at(self.now);
+        let longest = self.account.retry_waits.remaining_at(self.now);
         if longest.is_zero() {
             return Err(AskFailure::Budget(self.account.time_bound().to_string()));
         }
@@ -104,7 +104,7 @@ impl Recovery {
 fn a_looping_model_never_exceeds_its_recovery_limits() {
     let mut most = (0, Duration::ZERO);
     for seed in 0..1_000 {
-        let mut numbers = Numbers(seed);
+        let mut numbers = RandomNumbers(seed);
         let limit = 1 + numbers.below(900);
         let (pace, max_time) = (Duration::from_millis(1 + numbers.below(200)), Duration::from_mins(1));
         let time = time_at_pace(pace * 20, 20, limit).max(max_time);
@@ -115,12 +115,12 @@ fn a_looping_model_never_exceeds_its_recovery_limits() {
             client_tokens: Some(tokens),
             attempts: 6,
             corrections: 2,
-            waiting: Duration::from_secs(30),
-            calls: time,
-            time_bound: Bound::Seconds,
+            waiting_time: Duration::from_secs(30),
+            call_time: time,
+            time_bound: RecoveryBound::Seconds,
         };
-        let mut recovery = Recovery {
-            account: Account::since(allowance, now),
+        let mut recovery = SimulatedRecovery {
+            account: TokenAccount::starting_at(allowance, now),
             is_streamed: numbers.below(2) == 0,
             numbers,
             started: now,

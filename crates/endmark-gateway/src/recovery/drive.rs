@@ -7,7 +7,7 @@ use crate::reply::{ClientGone, Flow};
 use crate::work;
 
 /// Makes the requested calls and forwards their responses until the pipeline is done.
-pub(super) async fn drive(
+pub(super) async fn run_pipeline(
     mut pipeline: Pipeline,
     asker: &mut Asker<'_>,
     flow: &mut Flow<'_>,
@@ -18,7 +18,7 @@ pub(super) async fn drive(
                 Ok((reply, join)) => {
                     // Joining must not change bytes that were already forwarded.
                     pipeline.mark_sent(flow.sent_bytes());
-                    let _large = work::large(reply.text.len()).await;
+                    let _large = work::enter_pool_if_large(reply.text.len()).await;
                     pipeline.accept_continuation(reply, join);
                     let joined =
                         pipeline.pieces().last().and_then(|piece| piece.seam.as_ref()).map(|seam| seam.style);
@@ -29,7 +29,7 @@ pub(super) async fn drive(
             },
             PipelineStep::Correct(ask) => match asker.correct(&ask, flow).await {
                 Ok(reply) => {
-                    let _large = work::large(reply.text.len()).await;
+                    let _large = work::enter_pool_if_large(reply.text.len()).await;
                     pipeline.accept_correction(reply);
                 }
                 Err(StepFailure::Failed(failure)) => pipeline.note_failure(failure),

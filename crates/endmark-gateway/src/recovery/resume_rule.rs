@@ -2,11 +2,11 @@
 
 use endmark_recovery::CutKind;
 
-use crate::settings::Mode;
+use crate::settings::ResumeMode;
 
 /// The reaction to a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum CutReaction {
     /// Request the rest.
     Resume,
     /// Deliver the cut reply unchanged, and disclose the cut.
@@ -15,15 +15,22 @@ pub(super) enum Action {
 
 /// Decides how to react to a cut of `kind`. In the mode `auto`, a client that limited plain text wanted the cut, and
 /// gets the text unchanged.
-pub(super) fn action(mode: Mode, kind: CutKind, client_set_limit: bool, grammar_demanded: bool) -> Action {
+pub(super) fn reaction(
+    mode: ResumeMode,
+    kind: CutKind,
+    client_set_limit: bool,
+    grammar_demanded: bool,
+) -> CutReaction {
     match (mode, kind) {
-        (Mode::Off | Mode::Warn, _) | (_, CutKind::Window) => Action::Disclose,
-        (Mode::On, _) | (Mode::Auto, CutKind::Dropped | CutKind::Format | CutKind::Marker) => Action::Resume,
-        (Mode::Auto, CutKind::Limit | CutKind::Empty) => {
+        (ResumeMode::Off | ResumeMode::Warn, _) | (_, CutKind::Window) => CutReaction::Disclose,
+        (ResumeMode::On, _) | (ResumeMode::Auto, CutKind::Dropped | CutKind::Format | CutKind::Marker) => {
+            CutReaction::Resume
+        }
+        (ResumeMode::Auto, CutKind::Limit | CutKind::Empty) => {
             if client_set_limit && !grammar_demanded {
-                Action::Disclose
+                CutReaction::Disclose
             } else {
-                Action::Resume
+                CutReaction::Resume
             }
         }
     }
@@ -34,25 +41,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_matches_the_specification() {
-        use Action::{Disclose, Resume};
+    fn the_mode_the_kind_and_the_limit_decide_the_reaction() {
+        use CutReaction::{Disclose, Resume};
         let limited = true;
         let demanded = true;
         let cases = [
-            (Mode::Auto, CutKind::Limit, !limited, !demanded, Resume),
-            (Mode::Auto, CutKind::Limit, limited, !demanded, Disclose),
-            (Mode::Auto, CutKind::Limit, limited, demanded, Resume),
-            (Mode::Auto, CutKind::Empty, limited, !demanded, Disclose),
-            (Mode::Auto, CutKind::Dropped, limited, !demanded, Resume),
-            (Mode::Auto, CutKind::Format, limited, demanded, Resume),
-            (Mode::On, CutKind::Limit, limited, !demanded, Resume),
-            (Mode::On, CutKind::Window, !limited, !demanded, Disclose),
-            (Mode::Warn, CutKind::Dropped, !limited, demanded, Disclose),
-            (Mode::Off, CutKind::Limit, !limited, !demanded, Disclose),
+            (ResumeMode::Auto, CutKind::Limit, !limited, !demanded, Resume),
+            (ResumeMode::Auto, CutKind::Limit, limited, !demanded, Disclose),
+            (ResumeMode::Auto, CutKind::Limit, limited, demanded, Resume),
+            (ResumeMode::Auto, CutKind::Empty, limited, !demanded, Disclose),
+            (ResumeMode::Auto, CutKind::Dropped, limited, !demanded, Resume),
+            (ResumeMode::Auto, CutKind::Format, limited, demanded, Resume),
+            (ResumeMode::On, CutKind::Limit, limited, !demanded, Resume),
+            (ResumeMode::On, CutKind::Window, !limited, !demanded, Disclose),
+            (ResumeMode::Warn, CutKind::Dropped, !limited, demanded, Disclose),
+            (ResumeMode::Off, CutKind::Limit, !limited, !demanded, Disclose),
         ];
         for (mode, kind, limited, demanded, expected) in cases {
             assert_eq!(
-                action(mode, kind, limited, demanded),
+                reaction(mode, kind, limited, demanded),
                 expected,
                 "{mode:?} {kind:?} {limited} {demanded}"
             );

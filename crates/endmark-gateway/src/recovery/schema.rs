@@ -33,7 +33,7 @@ impl Schema {
     }
 
     /// Whether a text is valid JSON that violates the schema.
-    pub(crate) fn refuses(&self, json: &str) -> bool {
+    pub(crate) fn is_violated_by(&self, json: &str) -> bool {
         serde_json::from_str(&replace_lone_surrogates(json))
             .is_ok_and(|value: Value| !self.validator.is_valid(&value))
     }

@@ -1,7 +1,7 @@
 //! Remembers which upstreams refuse to report the usage of a stream, for each model.
 //!
-//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests it. Some
-//! servers reject this field. Only an attempt shows which.
+//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests
+//! it. Some servers reject this field. Only an attempt shows which servers do.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use endmark_store::Recorder;
 use endmark_wire::error::ProviderError;
 use http::StatusCode;
 
-use super::store_patience::StorePatience;
+use super::store_wait_limit::StoreWaitLimit;
 
-/// Maximum number of remembered pairs of upstream and model. Clients choose the model names, so above it all pairs
-/// are forgotten and learned again.
+/// Maximum number of remembered pairs of upstream and model. Clients choose the model names, so the number of
+/// pairs has no natural bound. When it is exceeded, all pairs are forgotten and learned again.
 const MAX_CACHED_MODELS: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
-const REFUSED: &str = "none";
+const REFUSED_VALUE: &str = "none";
 
 /// Whether an upstream reports the usage of a model's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,31 +30,32 @@ pub(crate) enum StreamUsage {
     Refused,
 }
 
-/// What is known about all upstreams.
+/// What is known about the usage reports of all upstreams.
 #[derive(Default)]
 pub(crate) struct StreamUsages(Mutex<HashMap<(String, String), StreamUsage>>);
 
-/// An upstream with a model, and where knowledge about them is stored.
+/// An upstream and a model, with access to what is known about their usage reports.
 #[derive(Clone, Copy)]
 pub(crate) struct UsageSource<'a> {
     pub(crate) usages: &'a StreamUsages,
     pub(crate) recorder: &'a Recorder,
     /// Remaining time that the reply may wait for the store.
-    pub(crate) store_patience: &'a StorePatience,
+    pub(crate) store_wait_limit: &'a StoreWaitLimit,
     pub(crate) upstream: &'a str,
     pub(crate) model: &'a str,
 }
 
 impl UsageSource<'_> {
-    /// Returns what is known. If the store fails, the worst consequence is one rejected request.
+    /// Returns what is known about the upstream. If the store fails, the worst consequence is one rejected
+    /// request.
     pub(crate) async fn load(self) -> StreamUsage {
         let Self { usages, upstream, model, .. } = self;
         if let Some(known) = usages.lock().get(&(upstream.to_owned(), model.to_owned())) {
             return *known;
         }
-        let subject = subject(model);
-        let known = match self.store_patience.wait(self.recorder.capability(upstream, &subject)).await {
-            Some(Ok(Some(word))) if word == REFUSED => StreamUsage::Refused,
+        let subject = store_key(model);
+        let known = match self.store_wait_limit.wait(self.recorder.capability(upstream, &subject)).await {
+            Some(Ok(Some(word))) if word == REFUSED_VALUE => StreamUsage::Refused,
             _ => StreamUsage::Unknown,
         };
         usages.insert(upstream, model, known);
@@ -77,10 +78,10 @@ impl UsageSource<'_> {
             "the upstream refuses stream_options.include_usage: tokens of its streams are estimated"
         );
         usages.insert(upstream, model, StreamUsage::Refused);
-        let subject = subject(model);
-        let remembering = recorder.remember_capability(upstream, &subject, REFUSED);
-        if is_named && let Some(Err(error)) = self.store_patience.wait(remembering).await {
-            tracing::error!(%error, "the store does not take a capability");
+        let subject = store_key(model);
+        let remembering = recorder.remember_capability(upstream, &subject, REFUSED_VALUE);
+        if is_named && let Some(Err(error)) = self.store_wait_limit.wait(remembering).await {
+            tracing::error!(%error, "the store did not accept a capability");
         }
     }
 }
@@ -103,7 +104,7 @@ impl StreamUsages {
 
 /// Whether to request the usage of a stream, over all attempts of one request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Counting {
+pub(crate) enum UsageRequest {
     /// The request is sent unchanged.
     NotRequested,
     /// Usage is requested. The value is the previous knowledge.
@@ -115,7 +116,7 @@ pub(crate) enum Counting {
     },
 }
 
-impl Counting {
+impl UsageRequest {
     /// Requests the usage unless the upstream is known to refuse it.
     pub(crate) async fn new(source: UsageSource<'_>) -> Self {
         match source.load().await {
@@ -124,7 +125,7 @@ impl Counting {
         }
     }
 
-    pub(crate) fn is_asked(self) -> bool {
+    pub(crate) fn is_requested(self) -> bool {
         matches!(self, Self::Requested(_))
     }
 
@@ -152,8 +153,8 @@ impl Counting {
     }
 }
 
-/// Returns the key in the store, which also contains the model's other capabilities.
-fn subject(model: &str) -> String {
+/// Returns the key under which the store contains this knowledge, among the other capabilities of the model.
+fn store_key(model: &str) -> String {
     format!("{model}#usage")
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use endmark_wire::writer::Writer;
 
-use super::slot::{Part, Slot};
+use super::slot::{ReplyPart, Slot};
 use crate::body::Outlet;
 
 /// Error: the client closed its connection.
@@ -42,12 +42,12 @@ pub(crate) struct LiveSlot<'a> {
 }
 
 /// A streaming client that gets a part only when the part is whole.
-pub(crate) struct Waiter<'a> {
+pub(crate) struct WaitingClient<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a dyn Writer,
 }
 
-impl Waiter<'_> {
+impl WaitingClient<'_> {
     /// Sends a heartbeat, which clients ignore.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
@@ -65,9 +65,9 @@ impl LiveSlot<'_> {
             return Ok(());
         }
         let bytes = match &self.slot.part {
-            Part::Text => self.writer.write_text(self.slot.choice, text),
-            // Tool calls that cannot be sent in pieces are never live.
-            Part::ToolCall(call) => {
+            ReplyPart::Text => self.writer.write_text(self.slot.choice, text),
+            // Tool calls that cannot be sent in pieces are never sent live.
+            ReplyPart::ToolCall(call) => {
                 self.writer.write_arguments(self.slot.choice, call, text).unwrap_or_default()
             }
         };

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::client::{ClientGone, LiveSlot, Waiter};
+use super::client::{ClientGone, LiveSlot, WaitingClient};
 
 /// How the client gets a reply under recovery.
 pub(crate) enum Flow<'a> {
     /// The client gets the reply when it is whole.
     Waiting,
     /// The client gets the part when it is whole, and heartbeats until then.
-    Held(Waiter<'a>),
+    Held(WaitingClient<'a>),
     /// The client has content that cannot be continued, so nothing may be requested.
     Closed,
     /// The client has already read a part of the reply, and gets more as soon as it is certain.
@@ -38,7 +38,7 @@ impl Flow<'_> {
     /// Sets the response id for a client that has no part of the reply yet.
     pub(crate) fn set_answer_id(&mut self, id: Option<&str>) {
         if let (Self::Live(slot), Some(id)) = (self, id) {
-            slot.writer.set_answer_id(id);
+            slot.writer.set_response_id(id);
         }
     }
 

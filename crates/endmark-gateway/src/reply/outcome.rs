@@ -18,8 +18,8 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the word for headers, streams and the log.
-    pub(crate) fn word(self) -> &'static str {
+    /// Returns the name of the outcome in headers, streams and the log.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
             Self::Resumed => "resumed",

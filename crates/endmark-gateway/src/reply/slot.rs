@@ -9,22 +9,22 @@ use endmark_wire::reply::ToolCall;
 pub(crate) struct Slot {
     /// The provider's index of the choice.
     pub(crate) choice: u32,
-    pub(crate) part: Part,
+    pub(crate) part: ReplyPart,
 }
 
 /// The text of a choice, or the arguments of one of its tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ReplyPart {
     Text,
-    /// The call as it was received.
+    /// The tool call as it was received.
     ToolCall(ToolCall),
 }
 
 impl fmt::Display for Slot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.part {
-            Part::Text => write!(formatter, "choice {} text", self.choice),
-            Part::ToolCall(call) => {
+            ReplyPart::Text => write!(formatter, "choice {} text", self.choice),
+            ReplyPart::ToolCall(call) => {
                 write!(formatter, "choice {} tool call {} ({})", self.choice, call.index, call.name)
             }
         }

@@ -9,19 +9,19 @@ use http::{HeaderMap, Method, Request, header};
 
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::request_body::Incoming;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
+use crate::request_body::IncomingBody;
 use crate::work;
 
-/// Returns the model that a request is for, and the request. Reads the body only if the choice of the
+/// Returns the model that a request names, and the request itself. Reads the body only if the choice of the
 /// upstream depends on its content.
 pub(crate) async fn requested_model(
     gateway: &Gateway,
     request: Request<AnyBody>,
-) -> Result<(Option<String>, Request<Incoming>), Refusal> {
+) -> Result<(Option<String>, Request<IncomingBody>), Refusal> {
     let (head, body) = request.into_parts();
-    let body = Incoming::Arriving(body);
-    if !counts(gateway, &head) {
+    let body = IncomingBody::Arriving(body);
+    if !depends_on_model(gateway, &head) {
         return Ok((None, Request::from_parts(head, body)));
     }
     if let Some(model) = model_in_path(upstream_path(head.uri.path())) {
@@ -31,27 +31,27 @@ pub(crate) async fn requested_model(
     let (body, holding) = if is_for_a_reply(&head) {
         body.read(&head.headers, limits, &gateway.held_bytes).await?
     } else if head.method == Method::POST && is_json(&head.headers) {
-        // A body that cannot be read here is left to the upstream.
+        // If the body cannot be read here, the upstream reports the error.
         body.read_if_possible(&head.headers, limits, &gateway.held_bytes).await?
     } else {
         return Ok((None, Request::from_parts(head, body)));
     };
-    let _large = work::large(body.plain.len()).await;
+    let _large = work::enter_pool_if_large(body.plain.len()).await;
     let model = model_in_body(&body.plain);
-    Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
+    Ok((model, Request::from_parts(head, IncomingBody::Read(body, holding))))
 }
 
-/// Whether the choice of the upstream may depend on the model.
-fn counts(gateway: &Gateway, head: &Parts) -> bool {
+/// Whether an upstream with a condition for the model could still get the request.
+fn depends_on_model(gateway: &Gateway, head: &Parts) -> bool {
     let path = head.uri.path();
-    let is_open = gateway.conditional().any(|upstream| {
+    let has_model_condition = gateway.conditional_upstreams().any(|upstream| {
         let conditions = &upstream.conditions;
         !conditions.models.is_empty() && conditions.may_be_met(path, &head.headers)
     });
-    is_open && !path.starts_with("/u/")
+    has_model_condition && !path.starts_with("/u/")
 }
 
-/// Whether the request is for a reply, whose body is read in any case.
+/// Whether the request is for a reply. The body of such a request is always read.
 fn is_for_a_reply(head: &Parts) -> bool {
     head.method == Method::POST && format::find(upstream_path(head.uri.path()), head.uri.query()).is_some()
 }

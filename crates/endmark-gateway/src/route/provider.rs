@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::query::find_key;
 use crate::settings::Upstream;
-use crate::upstream::KEYS;
+use crate::upstream::KEY_HEADERS;
 
 /// The provider that the client expects, represented by one of its formats.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +28,8 @@ pub(crate) enum IntendedProvider {
 impl IntendedProvider {
     /// Determines the provider from the path at the upstream, the query and the headers.
     pub(crate) fn new(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
-        let marked = || Provider::all().into_iter().find(|of| is_marked(of, headers));
-        let keyed = || keys(query, headers).iter().find_map(|key| provider_by_key(key));
+        let marked = || Provider::all().into_iter().find(|of| has_provider_header(of, headers));
+        let keyed = || client_keys(query, headers).iter().find_map(|key| provider_by_key(key));
         let of_provider = || marked().or_else(keyed)?.formats().next();
         if let Some(format) = format::find_by_path(path).or_else(of_provider) {
             Self::Certain(format)
@@ -42,7 +42,8 @@ impl IntendedProvider {
         }
     }
 
-    /// Returns the format for routing and for errors. Without an indication, returns the first format.
+    /// Returns the format for routing and for errors. If the request does not indicate a provider, returns
+    /// the first format.
     pub(crate) fn format(self) -> &'static dyn WireFormat {
         match self {
             Self::Certain(format) | Self::Probable(format) => format,
@@ -60,7 +61,7 @@ impl IntendedProvider {
         headers: &HeaderMap,
     ) -> bool {
         let Self::Certain(_) = self else { return true };
-        let keys = keys(query, headers);
+        let keys = client_keys(query, headers);
         if upstream.api_key.is_some() || keys.is_empty() {
             return true;
         }
@@ -71,21 +72,22 @@ impl IntendedProvider {
 }
 
 /// Whether the request has a header that only this provider's libraries send.
-fn is_marked(of: &Provider, headers: &HeaderMap) -> bool {
-    of.headers.iter().any(|name| headers.contains_key(*name))
+fn has_provider_header(provider: &Provider, headers: &HeaderMap) -> bool {
+    provider.headers.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Returns the keys that a client sends.
-fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
-    let held = KEYS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
+fn client_keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
+    let held = KEY_HEADERS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
     let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
     let in_query = find_key(query).map(String::into_bytes);
     bare.map(Cow::Borrowed).chain(in_query.map(Cow::Owned)).filter(|key| !key.is_empty()).collect()
 }
 
-/// Returns the provider whose keys have this prefix, if there is only one.
+/// Returns the provider whose keys begin like this key. Returns `None` if the key has no known prefix.
 fn provider_by_key(key: &[u8]) -> Option<&'static Provider> {
-    let is_its = |of: &&Provider| of.keys_begin.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
+    let is_its =
+        |of: &&Provider| of.key_prefixes.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
     Provider::all().into_iter().find(is_its)
 }
 

@@ -26,7 +26,7 @@ pub enum AuthoritiesError {
     Unusable {
         /// The number of the certificate in the file, from 1.
         number: usize,
-        /// The reason.
+        /// Why the certificate cannot be used.
         why: String,
     },
 }
@@ -58,7 +58,6 @@ impl Authorities {
         self
     }
 
-    /// Returns the certificates.
     pub(crate) fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.0
     }

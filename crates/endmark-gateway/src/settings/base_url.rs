@@ -79,7 +79,7 @@ impl BaseUrl {
 
     /// Whether a URL is below this base URL. A version at the end of the base path is ignored. If the path consists
     /// only of a version, all paths of the host are below it.
-    pub(crate) fn holds(&self, address: &Uri) -> bool {
+    pub(crate) fn contains(&self, address: &Uri) -> bool {
         let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
         let place = if is_version(last) { place } else { &self.path };
         let below = address.path().strip_prefix(place);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_path_is_appended_without_the_version() {
+    fn a_path_outside_the_base_url_is_detected() {
         for (base, path, is_held) in [
             ("http://h/v1", "/v1/models", true),
             ("http://h/v1", "/health", true),
@@ -181,12 +181,12 @@ mod tests {
             ("http://h/team/voices", "/team/x", false),
         ] {
             let base: BaseUrl = base.parse().unwrap();
-            assert_eq!(base.holds(&base.locate(path).unwrap()), is_held, "{base} {path}");
+            assert_eq!(base.contains(&base.locate(path).unwrap()), is_held, "{base} {path}");
         }
     }
 
     #[test]
-    fn a_version_is_added_like_the_providers_library_does() {
+    fn a_version_is_added_as_in_the_providers_library() {
         for (given, provider, read) in [
             ("http://a", &ANTHROPIC, "http://a/v1"),
             ("http://a/anthropic/", &ANTHROPIC, "http://a/anthropic/v1"),

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::Moment;
-use endmark_context::budget::{RateLimits, Rule, Zone};
+use endmark_context::budget::{BudgetRule, RateLimits, Zone};
 
 use super::secret::Secret;
 
@@ -11,7 +11,7 @@ use super::secret::Secret;
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
     /// The budgets. If the list is empty, calls are not held.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<BudgetRule>,
     /// The rate limits of clients whose key has none of its own.
     pub rates: RateLimits,
     /// The clock that determines the current window.

@@ -20,7 +20,7 @@ pub struct Conditions {
     /// Patterns for the model's name.
     pub models: Vec<Pattern>,
     /// Patterns for header fields.
-    pub headers: Vec<FieldPattern>,
+    pub headers: Vec<HeaderPattern>,
 }
 
 impl Conditions {
@@ -36,7 +36,7 @@ impl Conditions {
                 || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
     }
 
-    /// Does the same as `are_met`, for any model.
+    /// Like `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.matches(headers)))
@@ -57,7 +57,7 @@ impl fmt::Display for Conditions {
         };
         list("for_paths", self.paths.iter().map(Pattern::to_string).collect())?;
         list("for_models", self.models.iter().map(Pattern::to_string).collect())?;
-        list("for_headers", self.headers.iter().map(FieldPattern::to_string).collect())
+        list("for_headers", self.headers.iter().map(HeaderPattern::to_string).collect())
     }
 }
 
@@ -97,12 +97,12 @@ impl fmt::Display for Pattern {
 
 /// A pattern for a header: `x-team: blue*`, or `x-team` for any value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldPattern {
+pub struct HeaderPattern {
     name: HeaderName,
     value: Option<Pattern>,
 }
 
-impl FieldPattern {
+impl HeaderPattern {
     fn matches(&self, headers: &HeaderMap) -> bool {
         headers.get_all(&self.name).iter().any(|value| match &self.value {
             None => true,
@@ -111,7 +111,7 @@ impl FieldPattern {
     }
 }
 
-impl FromStr for FieldPattern {
+impl FromStr for HeaderPattern {
     type Err = UnusablePattern;
 
     fn from_str(text: &str) -> Result<Self, UnusablePattern> {
@@ -124,7 +124,7 @@ impl FromStr for FieldPattern {
     }
 }
 
-impl fmt::Display for FieldPattern {
+impl fmt::Display for HeaderPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Some(value) => write!(formatter, "{}: {value}", self.name),
@@ -194,17 +194,21 @@ mod tests {
     #[test]
     fn unsatisfiable_conditions_are_refused() {
         assert_eq!(" ".parse::<Pattern>(), Err(UnusablePattern::Empty));
-        assert_eq!("x-team:".parse::<FieldPattern>(), Err(UnusablePattern::Empty));
-        assert!("two words: x".parse::<FieldPattern>().unwrap_err().to_string().contains("`two words`"));
-        assert_eq!("X-Team :  a b ".parse::<FieldPattern>().unwrap().to_string(), "x-team: a b");
+        assert_eq!("x-team:".parse::<HeaderPattern>(), Err(UnusablePattern::Empty));
+        assert!("two words: x".parse::<HeaderPattern>().unwrap_err().to_string().contains("`two words`"));
+        assert_eq!("X-Team :  a b ".parse::<HeaderPattern>().unwrap().to_string(), "x-team: a b");
     }
 
     /// Tries all ways to match the wildcards.
-    fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    fn matches_exhaustively(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,
-            ([b'*', rest @ ..], _) => (0..=text.len()).any(|taken| fits(rest, &text[taken..])),
-            ([first, rest @ ..], [second, behind @ ..]) => first == second && fits(rest, behind),
+            ([b'*', rest @ ..], _) => {
+                (0..=text.len()).any(|taken| matches_exhaustively(rest, &text[taken..]))
+            }
+            ([first, rest @ ..], [second, behind @ ..]) => {
+                first == second && matches_exhaustively(rest, behind)
+            }
             _ => false,
         }
     }
@@ -226,7 +230,7 @@ mod tests {
         for pattern in words(b"ab*", 6).skip(1) {
             let parsed: Pattern = pattern.parse().unwrap();
             for text in words(b"ab", 5) {
-                let expected = fits(pattern.as_bytes(), text.as_bytes());
+                let expected = matches_exhaustively(pattern.as_bytes(), text.as_bytes());
                 assert_eq!(parsed.matches(&text), expected, "{pattern} {text}");
             }
         }

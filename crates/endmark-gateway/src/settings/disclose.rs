@@ -2,15 +2,15 @@
 
 use endmark_setting::{Flag, settings};
 
-use super::incomplete::{INCOMPLETE, Incomplete};
+use super::incomplete::{INCOMPLETE_VALUES, IncompleteDelivery};
 
 settings! {
     /// How clients learn about the recovery of a reply (PC-9).
     #[derive(Debug, Clone)]
     pub struct DiscloseSettings {
-        /// Whether a reply that needed no recovery is marked as well.
+        /// Whether a reply that needed no recovery is also marked.
         always: bool = false, Flag;
-        /// How a reply is delivered that could not be made whole, or may lack calls: with its finish reason, or as an error.
-        incomplete: Incomplete = Incomplete::FinishReason, INCOMPLETE;
+        /// How an incomplete reply, or one that may lack calls, is delivered: with its finish reason, or as an error.
+        incomplete: IncompleteDelivery = IncompleteDelivery::FinishReason, INCOMPLETE_VALUES;
     }
 }

@@ -3,9 +3,9 @@
 mod fault;
 mod parse;
 
-pub(crate) use fault::{Fault, Kind, Place};
+pub(crate) use fault::{Fault, FaultKind, FaultPosition};
 pub use fault::{FaultPlan, FaultSide, UnknownFaultSide};
-pub(crate) use parse::ALL;
+pub(crate) use parse::FULL_SHARE;
 pub use parse::FaultError;
 
 /// The faults to inject. Empty by default.

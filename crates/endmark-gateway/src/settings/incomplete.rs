@@ -4,12 +4,13 @@ use endmark_setting::OneOf;
 
 /// How to deliver a reply that could not be made whole, or that may lack tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Incomplete {
-    /// As received, with the provider's own finish reason for a cut.
+pub enum IncompleteDelivery {
+    /// The reply is delivered as received, with the provider's finish reason for a cut.
     FinishReason,
-    /// As an error in the provider's format. Frameworks ignore headers and unknown fields, but they do report errors.
+    /// The client gets an error in the provider's format instead. Frameworks ignore headers and unknown
+    /// fields, but they do report errors.
     Error,
 }
 
-pub(super) const INCOMPLETE: OneOf<Incomplete> =
-    OneOf(&[("finish_reason", Incomplete::FinishReason), ("error", Incomplete::Error)]);
+pub(super) const INCOMPLETE_VALUES: OneOf<IncompleteDelivery> =
+    OneOf(&[("finish_reason", IncompleteDelivery::FinishReason), ("error", IncompleteDelivery::Error)]);

@@ -10,7 +10,7 @@ settings! {
     pub struct KeySettings {
         // Enough time for most database repairs. Instances check for changed keys twice a second, and a standby takes
         // over within three seconds.
-        /// With PostgreSQL: how long the last known keys are accepted without the database; then requests with them get 503.
+        /// With PostgreSQL: how long the last known keys are accepted if the database fails; after that, requests with them get the status 503.
         stale_after as "stale_seconds": Duration = Duration::from_hours(1), AtLeast(5);
     }
 }

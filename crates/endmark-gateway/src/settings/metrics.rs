@@ -11,13 +11,14 @@ pub enum MetricsAccess {
     Admin,
 }
 
-const ACCESS: OneOf<MetricsAccess> = OneOf(&[("open", MetricsAccess::Open), ("admin", MetricsAccess::Admin)]);
+const ACCESS_VALUES: OneOf<MetricsAccess> =
+    OneOf(&[("open", MetricsAccess::Open), ("admin", MetricsAccess::Admin)]);
 
 settings! {
     /// The counters at `/endmark/metrics`.
     #[derive(Debug, Clone)]
     pub struct MetricsSettings {
-        /// Who reads the metrics: all, or clients with the admin key; unset: all, but no one if require_key is on without an admin_key.
-        access: Option<MetricsAccess> = None, ACCESS;
+        /// Which clients may read the metrics: all, or those with the admin key; unset: all, but none if require_key is on without an admin_key.
+        access: Option<MetricsAccess> = None, ACCESS_VALUES;
     }
 }

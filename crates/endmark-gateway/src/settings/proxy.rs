@@ -131,9 +131,9 @@ impl Proxy {
 impl fmt::Display for Proxy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.uri.scheme_str().unwrap_or("http");
-        let place = self.uri.authority().map_or("", |authority| authority.as_str());
-        let who = if self.authorization.is_some() { "***@" } else { "" };
-        write!(formatter, "{scheme}://{who}{place}")
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        let credentials = if self.authorization.is_some() { "***@" } else { "" };
+        write!(formatter, "{scheme}://{credentials}{authority}")
     }
 }
 
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn secret_parts_of_a_proxy_url_are_known() {
+    fn the_secrets_of_a_proxy_url_are_listed() {
         let secrets = "http://me:s%40crEt@proxy".parse::<Proxy>().unwrap().secrets();
         assert_eq!(secrets.iter().map(Secret::reveal).collect::<Vec<_>>(), ["bWU6c0BjckV0", "s@crEt"]);
     }
 
     #[test]
-    fn an_invalid_proxy_is_refused_without_repeating_it() {
+    fn the_error_for_an_invalid_proxy_does_not_repeat_it() {
         for (value, error) in [
             ("http://", ProxyError::Malformed),
             ("ftp://p", ProxyError::Malformed),

@@ -6,40 +6,40 @@ use std::time::Duration;
 use endmark_recovery::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Restart, Strategies};
 use endmark_setting::{AtLeast, OneOf, Text, settings};
 
-use super::kinds::{ON_AMBIGUOUS, RESTART, Ways};
+use super::value_types::{ON_AMBIGUOUS_VALUES, RESTART_VALUES, StrategyList};
 
 settings! {
     /// When and how cut replies are resumed (PC-9).
     #[derive(Debug, Clone)]
     pub struct ResumeSettings {
         /// When a cut reply is resumed: auto, on, off or warn.
-        mode: Mode = Mode::Auto, MODES;
+        mode: ResumeMode = ResumeMode::Auto, MODES;
         /// Continuation calls made for each choice before recovery gives up (`MAX_RESUME_ATTEMPTS`).
         max_attempts: u32 = MAX_RESUME_ATTEMPTS, AtLeast(0);
         /// Output limit of a continuation call, if the client's own is not larger.
         continuation_tokens: u64 = 4_096, AtLeast(1);
-        /// A limit that Anthropic Messages requires in every request counts as the client's own only below this.
+        /// Anthropic Messages requires an output limit in every request; it counts as the client's own only below this number.
         treat_limit_as_cap: u64 = 4_096, AtLeast(1);
         /// Output limit of all continuation calls of one request together.
         max_extra_tokens: u64 = 16_384, AtLeast(0);
-        /// Output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at least 2048.
+        /// Output tokens of all continuation calls of a reply, as a multiple of the client's own limit; at least 2048.
         client_limit_factor: u64 = 4, AtLeast(1);
-        /// Time for the recovery of a reply that its client limited, unless that reply's own pace gives it more.
+        /// Time for recovering a reply whose client set an output limit; longer if the reply itself was generated slowly.
         max_time as "max_seconds": Duration = Duration::from_mins(1), AtLeast(1);
         /// Handling of an ambiguous seam: stop, or take the best candidate.
-        on_ambiguous: OnAmbiguous = OnAmbiguous::Stop, ON_AMBIGUOUS;
-        /// Which regenerated text or document may replace a cut one: any, one with the same complete values, none.
-        restart: Restart = Restart::Any, RESTART;
+        on_ambiguous: OnAmbiguous = OnAmbiguous::Stop, ON_AMBIGUOUS_VALUES;
+        /// Which regenerated text or document may replace a cut one: any, only one with the same complete values, or none.
+        restart: Restart = Restart::Any, RESTART_VALUES;
         /// The text that asks a model to continue, instead of the built-in one.
         prompt: Option<String> = None, Text;
-        /// The strategies to get the rest, in the order in which they are tried: prefill, prompt, restart.
-        strategies: Strategies = Strategies::default(), Ways;
+        /// Strategies for getting the rest of a reply, in the order in which they are tried: prefill, prompt, restart.
+        strategies: Strategies = Strategies::default(), StrategyList;
     }
 }
 
 /// When a cut reply is resumed (PC-9, `x-endmark-resume`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ResumeMode {
     /// Resumes a cut reply unless the client may have wanted the cut.
     Auto,
     /// Always resumes a cut reply.
@@ -51,17 +51,21 @@ pub enum Mode {
 }
 
 /// Each mode with its name in the configuration.
-pub const MODES: OneOf<Mode> =
-    OneOf(&[("auto", Mode::Auto), ("on", Mode::On), ("off", Mode::Off), ("warn", Mode::Warn)]);
+pub const MODES: OneOf<ResumeMode> = OneOf(&[
+    ("auto", ResumeMode::Auto),
+    ("on", ResumeMode::On),
+    ("off", ResumeMode::Off),
+    ("warn", ResumeMode::Warn),
+]);
 
-impl Mode {
+impl ResumeMode {
     /// Returns the name in the configuration.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         MODES.word(self)
     }
 
     /// Whether faults are corrected, and not only disclosed.
-    pub(crate) fn mends(self) -> bool {
+    pub(crate) fn corrects_faults(self) -> bool {
         match self {
             Self::Auto | Self::On => true,
             Self::Warn | Self::Off => false,
@@ -74,7 +78,7 @@ impl Mode {
 #[error("unknown resume mode `{0}`: use auto, on, warn or off")]
 pub struct UnknownMode(String);
 
-impl FromStr for Mode {
+impl FromStr for ResumeMode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Self, UnknownMode> {

@@ -10,7 +10,7 @@ settings! {
         keep_text: bool = false, Flag;
         /// For how many days records are kept; 0: forever.
         keep_days: u32 = 30, AtLeast(0);
-        /// The room that kept outputs may take in the store, compressed; the least recently used ones are removed first; 0: no limit.
+        /// Compressed size of all kept outputs in the store; the least recently used ones are removed first; 0: no limit.
         outputs_max_bytes: u64 = 2 << 30, AtLeast(0);
     }
 }

@@ -3,19 +3,19 @@
 use endmark_recovery::Restart;
 use endmark_setting::{Flag, settings};
 
-use super::kinds::RESTART;
-use super::on_missing::{ON_MISSING, OnMissing};
+use super::on_missing::{ON_MISSING_VALUES, OnMissing};
+use super::value_types::RESTART_VALUES;
 
 settings! {
-    /// The handling of the tool calls of a reply (PC-9).
+    /// How the tool calls of a reply are handled (PC-9).
     #[derive(Debug, Clone)]
     pub struct ToolSettings {
         /// Whether tool calls in a stream are held until they are whole.
         hold: bool = false, Flag;
         // A call is an action, so a regenerated call must have the same values.
-        /// Which regenerated tool call may replace a cut one: any, one with the same complete values, none.
-        restart: Restart = Restart::Same, RESTART;
-        /// How a reply is delivered whose tool calls are whole, and that may lack further ones: with its calls, or as a cut one.
-        on_missing: OnMissing = OnMissing::Deliver, ON_MISSING;
+        /// Which regenerated tool call may replace a cut one: any, only one with the same complete values, or none.
+        restart: Restart = Restart::Same, RESTART_VALUES;
+        /// How a reply is delivered if its tool calls are whole but more calls may be missing: with its calls, or as cut.
+        on_missing: OnMissing = OnMissing::Deliver, ON_MISSING_VALUES;
     }
 }

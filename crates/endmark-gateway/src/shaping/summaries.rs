@@ -3,30 +3,25 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use endmark_context::compact::{
-    Mode, ModelNarrative, NotCompacted, Policy, Progress, compact_further, question,
+    CompactionMode, CompactionProgress, ModelNarrative, NotCompacted, Policy, compact_further, question,
 };
 use endmark_context::count::Family;
-use endmark_store::{CondensedIn, Handle, KeptSummary, StoreError, sha256_hex};
+use endmark_store::{CondensedSession, Handle, KeptSummary, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
-use tokio::sync::OnceCell;
-use tokio::time::Instant;
 
-use super::Subject;
+use super::ShapingContext;
 use super::summariser::Summariser;
-use super::tokens::{TokenCounts, counter};
-use crate::work::{self, LARGE_BYTES, LargeInput, SLOW_FACTOR};
+use super::tokens::{TokenCounts, token_counter};
+use crate::work::{self, COUNTING_COST_FACTOR, LARGE_BYTES, LargeInput};
 
 /// Tokens reserved for the reply if a request has no limit and the model's window also contains the reply.
-const REPLY_TOKENS: u64 = 4_096;
+const ASSUMED_REPLY_TOKENS: u64 = 4_096;
 
 /// Size of the history after an emergency compaction, in tenths of the model's window.
-const BUDGET_TENTHS: u64 = 6;
+const TARGET_WINDOW_TENTHS: u64 = 6;
 
 /// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The provider
 /// decides, and a rejection is handled.
@@ -36,41 +31,10 @@ const SLACK_PERCENT: u64 = 115;
 const KEPT_HISTORY_FRACTION: f64 = 0.5;
 
 /// Size in bytes below which requests fit into every model's window.
-const MIN_BYTES: usize = 4 * 1024;
-
-/// Pause before another query to a store that did not respond.
-const STORE_RETRY_DELAY: Duration = Duration::from_secs(30);
+const MIN_REQUEST_BYTES: usize = 4 * 1024;
 
 /// Minimum number of turns. With fewer, there are no turns between the first and the newest ones.
 const MIN_TURNS: usize = 3;
-
-/// Maximum number of models for which a rejection because of length is remembered.
-const MAX_WINDOWS: usize = 1_000;
-
-/// Maximum number of conversations for which a failed attempt is remembered.
-const MAX_FAILED_CONVERSATIONS: usize = 1_000;
-
-/// Data that is remembered in memory, in addition to the store.
-#[derive(Default)]
-pub(super) struct Memory {
-    /// The tokens of a request that was rejected as too long, by upstream and model.
-    learned_limits: Mutex<HashMap<(String, String), u64>>,
-    /// The size of the smallest condensed request in bytes, after it was read from the store.
-    least_bytes: OnceCell<AtomicU64>,
-    /// When the store last failed to return that size. Prevents all requests from waiting for a store that hangs.
-    last_store_timeout: Mutex<Option<Instant>>,
-    token_counts: TokenCounts,
-    /// The results of the newest failed attempts, by owner and first turn.
-    failed_attempts: Mutex<HashMap<(String, String), FailedAttempts>>,
-}
-
-/// The failed attempts to condense a conversation, and its number of turns at the last attempt.
-#[derive(Debug, Clone)]
-struct FailedAttempts {
-    turns: usize,
-    sha256: String,
-    progress: HashMap<Mode, Progress>,
-}
 
 /// The disclosed facts about the summary of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,53 +57,63 @@ pub(crate) struct CondensedRequest {
 
 /// The result of condensing a conversation.
 #[derive(Default)]
-pub(crate) struct Compaction {
+pub(crate) struct CompactionResult {
     /// The condensed request. `None` if the request stays unchanged.
     pub(crate) condensed: Option<CondensedRequest>,
-    /// Why no more can be condensed, although the request is too long.
+    /// Why the conversation cannot be condensed further, although the request is too long.
     pub(crate) stop_reason: Option<NotCompacted>,
 }
 
-/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the sliding
-/// window is enabled.
-pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
-    let Some(policies) = due_policies(subject, request, window).await else { return Compaction::default() };
+/// Condenses a conversation if its size requires it, or if it was condensed before. `has_window` states
+/// whether the sliding window is enabled.
+pub(crate) async fn compact(
+    subject: &ShapingContext<'_>,
+    request: &Request,
+    window: bool,
+) -> CompactionResult {
+    let Some(policies) = due_policies(subject, request, window).await else {
+        return CompactionResult::default();
+    };
     let _large = count_in_pool(request).await;
-    let Some(known) = known_turns(request) else { return Compaction::default() };
+    let Some(known) = hash_turns(request) else { return CompactionResult::default() };
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
     let had_stopped = progress.values().any(|progress| progress.stop_reason().is_some());
     // Box the future, because few requests need it.
     let condensed = Box::pin(condense(subject, request, &known, policies, &mut progress)).await;
-    let stopped = progress.values().find_map(Progress::stop_reason);
+    let stopped = progress.values().find_map(CompactionProgress::stop_reason);
     if let Some(why) = stopped.filter(|_| !had_stopped) {
         let why = why.reason();
-        tracing::warn!(request = subject.id, why, "a conversation that is too long is no further condensed");
+        tracing::warn!(
+            request = subject.id,
+            why,
+            "a conversation is still too long, but cannot be condensed further"
+        );
     }
-    memory.note(subject, &known, progress);
-    Compaction { condensed, stop_reason: stopped }
+    memory.note_progress(subject, &known, progress);
+    CompactionResult { condensed, stop_reason: stopped }
 }
 
 /// Counts a request's tokens, on another thread if it is long or if the vocabulary must be loaded first.
 async fn count_in_pool(request: &Request) -> LargeInput {
-    let bytes = request.body().len().saturating_mul(SLOW_FACTOR);
+    let bytes = request.body().len().saturating_mul(COUNTING_COST_FACTOR);
     let is_ready = Family::of(&request.view().model).is_ready();
-    work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
+    work::enter_pool_if_large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
 /// Returns the policies that may require condensing. Returns `None` for a conversation that is small or that the
 /// provider keeps.
-async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
+async fn due_policies(subject: &ShapingContext<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
-    if bytes < MIN_BYTES || !(window || settings.emergency.enabled) {
+    if bytes < MIN_REQUEST_BYTES || !(window || settings.emergency.enabled) {
         return None;
     }
     let limit = settings.emergency.enabled.then(|| limit_tokens(subject, request));
     // A token has at least one byte.
-    let of_window = window.then_some(settings.window.trigger_tokens);
-    let least = of_window.into_iter().chain(limit).min()?;
-    let known = subject.shaping.summaries.least_bytes(subject).await;
+    let window_trigger = window.then_some(settings.window.trigger_tokens);
+    let least = window_trigger.into_iter().chain(limit).min()?;
+    let known = subject.shaping.summaries.smallest_condensed_bytes(subject).await;
     if (bytes as u64) < least.min(known) {
         return None;
     }
@@ -151,10 +125,10 @@ async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) ->
         );
         return None;
     }
-    let count = counter(&request.view().model);
+    let count = token_counter(&request.view().model);
     let known_window = window_tokens(subject, request).unwrap_or(u64::MAX);
     let policies = [
-        of_window.map(|_| Policy {
+        window_trigger.map(|_| Policy {
             trigger_tokens: settings.window.trigger_tokens,
             budget_tokens: settings.window.budget_tokens,
             keep_turns: settings.window.keep_turns,
@@ -162,7 +136,7 @@ async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) ->
         }),
         limit.map(|limit| Policy {
             trigger_tokens: limit,
-            budget_tokens: (limit.min(known_window) / 10).saturating_mul(BUDGET_TENTHS),
+            budget_tokens: (limit.min(known_window) / 10).saturating_mul(TARGET_WINDOW_TENTHS),
             keep_turns: settings.emergency.keep_turns,
             ..Policy::emergency(count)
         }),
@@ -170,32 +144,35 @@ async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) ->
     Some(policies.into_iter().flatten().collect())
 }
 
-/// Condenses a conversation that its provider rejected as too long. Returns `None` if that is impossible. `request`
-/// is the request without a summary.
-pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<CondensedRequest> {
+/// Condenses a conversation that its provider rejected as too long. Returns `None` if that is impossible.
+/// `request` must not contain a summary yet.
+pub(crate) async fn compact_refused(
+    subject: &ShapingContext<'_>,
+    request: &Request,
+) -> Option<CondensedRequest> {
     let settings = subject.settings.compact.emergency;
     if !settings.enabled || request.provider_storage_field().is_some() {
         return None;
     }
-    let count = counter(&request.view().model);
+    let count = token_counter(&request.view().model);
     let _large = count_in_pool(request).await;
     let counted = count(&String::from_utf8_lossy(request.body()));
-    subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
+    subject.shaping.summaries.note_rejection(subject.upstream, &request.view().model, counted);
     let window = window_tokens(subject, request).filter(|window| *window < counted);
     let policy = Policy {
         trigger_tokens: 0,
-        budget_tokens: window.unwrap_or(counted) / 10 * BUDGET_TENTHS,
+        budget_tokens: window.unwrap_or(counted) / 10 * TARGET_WINDOW_TENTHS,
         keep_turns: settings.keep_turns,
         keep_share: window.is_none().then_some(KEPT_HISTORY_FRACTION),
         ..Policy::emergency(count)
     };
-    let known = known_turns(request)?;
+    let known = hash_turns(request)?;
     // Ignore earlier failed attempts, because the provider's refusal is stronger evidence.
     Box::pin(condense(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
 /// Returns the size from which a request is too long, in tokens: the setting, but at most the model's window.
-fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
+fn limit_tokens(subject: &ShapingContext<'_>, request: &Request) -> u64 {
     let most = subject.settings.compact.emergency.trigger_tokens;
     let refused = subject.shaping.summaries.learned_limit(subject.upstream, &request.view().model);
     let is_exact = Family::of(&request.view().model).is_exact();
@@ -205,10 +182,11 @@ fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
 }
 
 /// Returns the tokens that the model's window leaves for a request, if the window is known.
-fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
+fn window_tokens(subject: &ShapingContext<'_>, request: &Request) -> Option<u64> {
     let view = request.view();
     let model = subject.settings.models().find(&view.model)?;
-    let window = model.context_tokens.map(|window| window.saturating_sub(view.limit.unwrap_or(REPLY_TOKENS)));
+    let window =
+        model.context_tokens.map(|window| window.saturating_sub(view.limit.unwrap_or(ASSUMED_REPLY_TOKENS)));
     match (model.max_input_tokens, window) {
         (Some(input), Some(window)) => Some(input.min(window.max(1))),
         (input, window) => input.or(window),
@@ -216,27 +194,27 @@ fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
 }
 
 /// The conversation as received, with hashes of its turns.
-struct KnownTurns {
-    turns: usize,
+pub(super) struct HashedTurns {
+    pub(super) turns: usize,
     /// The hash of the conversation up to and including each turn.
-    digests: Vec<String>,
+    pub(super) digests: Vec<String>,
 }
 
 async fn condense(
-    subject: &Subject<'_>,
+    subject: &ShapingContext<'_>,
     request: &Request,
-    known: &KnownTurns,
+    known: &HashedTurns,
     policies: Vec<Policy>,
-    progress: &mut HashMap<Mode, Progress>,
+    progress: &mut HashMap<CompactionMode, CompactionProgress>,
 ) -> Option<CondensedRequest> {
     let owner = subject.owner();
     let mut before = match subject
         .wait_for_store(subject.store.summaries(&owner, known.digests.first()?))
         .await
     {
-        Ok(all) => longest(all, known),
+        Ok(all) => longest_summary(all, known),
         Err(error) => {
-            tracing::error!(request = subject.id, %error, "the store cannot be read: what a conversation was condensed to is not known");
+            tracing::error!(request = subject.id, %error, "the store cannot be read: earlier summaries of the conversation are unknown");
             None
         }
     };
@@ -277,10 +255,10 @@ async fn condense(
         bytes: request.body().len() as u64,
     };
     if let Ok(handle) = Handle::random() {
-        match subject.wait_for_store(subject.keep(&handle, request.body(), "json")).await {
+        match subject.wait_for_store(subject.store_output(&handle, request.body(), "json")).await {
             Ok(()) => kept.handle = Some(handle.to_string()),
             Err(error) => {
-                tracing::error!(request = subject.id, %error, "the request that was condensed is not kept");
+                tracing::error!(request = subject.id, %error, "the original of a condensed request is not stored");
             }
         }
     }
@@ -288,11 +266,11 @@ async fn condense(
         &owner,
         subject.settings.store_policy.keep_days,
         kept.clone(),
-        CondensedIn { session: subject.session.to_owned(), dropped: made.dropped },
+        CondensedSession { session: subject.session.to_owned(), dropped: made.dropped },
     );
-    subject.shaping.summaries.note_bytes(kept.bytes);
+    subject.shaping.summaries.note_condensed_bytes(kept.bytes);
     if let Err(error) = subject.wait_for_store(keeping).await {
-        tracing::error!(request = subject.id, %error, "a summary is not kept: the next request makes it again");
+        tracing::error!(request = subject.id, %error, "a summary is not stored: the next request makes it again");
     }
     tracing::info!(
         request = subject.id,
@@ -309,29 +287,30 @@ async fn condense(
 /// Returns a longer summary of this conversation from another gateway. It is requested only if the conversation would
 /// be condensed now, because the other gateway used the same threshold.
 async fn fetch_from_others(
-    subject: &Subject<'_>,
+    subject: &ShapingContext<'_>,
     owner: &str,
-    known: &KnownTurns,
+    known: &HashedTurns,
     before: Option<&KeptSummary>,
 ) -> Option<KeptSummary> {
     let beyond = before.map_or(0, |before| before.turns);
-    let found = subject.store.summary_elsewhere(owner, &known.digests, beyond);
+    let found = subject.store.summary_of_other_instance(owner, &known.digests, beyond);
     match subject.wait_for_store(found).await {
         Ok(found) => {
-            let found = found.and_then(|found| longest(vec![found], known))?;
-            subject.shaping.summaries.note_bytes(found.bytes);
+            let found = found.and_then(|found| longest_summary(vec![found], known))?;
+            subject.shaping.summaries.note_condensed_bytes(found.bytes);
             Some(found)
         }
         Err(error) => {
-            tracing::warn!(request = subject.id, %error, "whether another gateway condensed a conversation is not known");
+            tracing::warn!(request = subject.id, %error, "summaries of other gateways cannot be read");
             None
         }
     }
 }
 
-/// Makes a summary like `made` with a description by a model. Returns `None` if the model fails.
+/// Makes the same summary again, but with a description that a model writes. Returns `None` if the model
+/// fails.
 async fn summarise_by_model(
-    subject: &Subject<'_>,
+    subject: &ShapingContext<'_>,
     request: &Request,
     before: Option<&KeptSummary>,
     policies: &[Policy],
@@ -357,7 +336,7 @@ async fn summarise_by_model(
     }
 }
 
-impl Subject<'_> {
+impl ShapingContext<'_> {
     /// Returns the maximum length in characters of the question for the summary model. Returns `None` if there is no
     /// such model.
     fn summariser_limit(&self, request: &Request) -> Option<usize> {
@@ -365,20 +344,21 @@ impl Subject<'_> {
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
         // If the model is not in the table but is the request's own model, its window may be known.
         let own = || (model == request.view().model).then(|| window_tokens(self, request)).flatten();
-        Some(Summariser::room_chars(known.or_else(own)))
+        Some(Summariser::max_question_chars(known.or_else(own)))
     }
 }
 
-/// Who writes the description.
+/// The author of the description.
 enum Narrator {
-    /// Endmark itself. If a model may write it later, a question of at most this many characters is prepared.
+    /// Endmark itself. If a model may write the description later, a question is also prepared, with at most
+    /// this number of characters.
     Own(Option<usize>),
     /// A model wrote the description.
     ByModel(ModelNarrative),
 }
 
 /// Hashes a conversation. Returns `None` if there are no turns between the first and the newest ones.
-fn known_turns(request: &Request) -> Option<KnownTurns> {
+fn hash_turns(request: &Request) -> Option<HashedTurns> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
     let mut digests = Vec::with_capacity(turns);
@@ -388,17 +368,17 @@ fn known_turns(request: &Request) -> Option<KnownTurns> {
         before = sha256_hex(before.as_bytes());
         digests.push(before.clone());
     }
-    (turns >= MIN_TURNS).then_some(KnownTurns { turns, digests })
+    (turns >= MIN_TURNS).then_some(HashedTurns { turns, digests })
 }
 
 /// Returns the summary that replaces most of this conversation.
-fn longest(all: Vec<KeptSummary>, known: &KnownTurns) -> Option<KeptSummary> {
-    let stands = |summary: &KeptSummary| {
+fn longest_summary(all: Vec<KeptSummary>, known: &HashedTurns) -> Option<KeptSummary> {
+    let matches_conversation = |summary: &KeptSummary| {
         let last = usize::try_from(summary.turns).ok().and_then(|turns| turns.checked_sub(1));
         last.filter(|last| *last < known.turns).and_then(|last| known.digests.get(last))
             == Some(&summary.sha256)
     };
-    all.into_iter().filter(stands).max_by_key(|summary| summary.turns)
+    all.into_iter().filter(matches_conversation).max_by_key(|summary| summary.turns)
 }
 
 /// A summary that was just made.
@@ -409,7 +389,7 @@ struct NewSummary {
     mode: &'static str,
     tokens_before: u64,
     tokens_after: u64,
-    /// Amounts that are no longer kept in full, by kind.
+    /// The number of values that are no longer kept in full, by kind.
     dropped: BTreeMap<String, u64>,
     /// The question for the model that should write the description.
     question: Option<String>,
@@ -425,7 +405,7 @@ fn condense_further(
     policies: &[Policy],
     counted: &TokenCounts,
     narrator: &Narrator,
-    progress: &mut HashMap<Mode, Progress>,
+    progress: &mut HashMap<CompactionMode, CompactionProgress>,
 ) -> Option<NewSummary> {
     let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
     let shorter = before.and_then(|before| with_summary(request, before));
@@ -434,10 +414,10 @@ fn condense_further(
     let family = Family::of(&request.view().model);
     let sizes = counted.sizes(&dialogue, base.format().name(), family, policies.first()?.count);
     policies.iter().filter(|_| !work::is_stopped()).find_map(|policy| {
-        let is_brake = policy.mode == Mode::Emergency;
+        let is_emergency = policy.mode == CompactionMode::Emergency;
         let around = || dialogue.surroundings().map(|text| counted.tokens(text, family, policy.count));
-        let fixed_tokens = if is_brake { around().iter().sum() } else { 0 };
-        let budget_tokens = if is_brake {
+        let fixed_tokens = if is_emergency { around().iter().sum() } else { 0 };
+        let budget_tokens = if is_emergency {
             policy.budget_tokens.saturating_sub(fixed_tokens).max(1)
         } else {
             policy.budget_tokens
@@ -456,21 +436,22 @@ fn condense_further(
             .edit(&compacted.edits)
             .inspect_err(|error| {
                 tracing::error!(request = id, %error, "a conversation cannot be condensed");
-                progress.fail(&compacted.receipt);
+                progress.stop_after_write_failure(&compacted.receipt);
             })
             .ok()?;
         let after = Dialogue::read(base.format(), &edited).ok()?;
         let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
         // Exclude unedited turns after the last edit, because the summary does not cover them.
-        let mine = before.map_or(0, |before| before.items.len());
-        let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-        let same = same.min(old.len().saturating_sub(mine));
+        let summary_items = before.map_or(0, |before| before.items.len());
+        let unchanged_turns =
+            old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+        let same = unchanged_turns.min(old.len().saturating_sub(summary_items));
         let items =
             (0..new.len().saturating_sub(same)).filter_map(|turn| after.item_without_cache_markers(turn));
         Some(NewSummary {
             turns: all.saturating_sub(same),
             items: items.map(Cow::into_owned).collect(),
-            mode: if is_brake { "emergency" } else { "window" },
+            mode: if is_emergency { "emergency" } else { "window" },
             tokens_before: compacted.receipt.tokens_before,
             tokens_after: compacted.receipt.tokens_after,
             dropped: compacted
@@ -491,7 +472,7 @@ fn condense_further(
 /// Returns the request with this summary instead of its beginning.
 fn with_summary(request: &Request, summary: &KeptSummary) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
-    let body = dialogue.with_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
+    let body = dialogue.with_replaced_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
     Request::parse(request.format(), &body, request.address()).ok()
 }
 
@@ -523,77 +504,6 @@ impl Summary {
             handle: kept.handle.clone(),
             by_model: None,
         }
-    }
-}
-
-impl Memory {
-    /// Returns the size of the smallest condensed request in bytes. The store contains no summary of smaller requests.
-    async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
-        let lately = |at: &Instant| at.elapsed() < STORE_RETRY_DELAY;
-        let last_timeout = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.least_bytes.get().is_none() && last_timeout().as_ref().is_some_and(lately) {
-            return u64::MAX;
-        }
-        let known = self.least_bytes.get_or_try_init(|| async {
-            let least = subject.wait_for_store(subject.store.least_summarised_bytes()).await?;
-            Ok::<_, StoreError>(AtomicU64::new(least.unwrap_or(u64::MAX)))
-        });
-        match known.await {
-            Ok(least) => least.load(Ordering::Relaxed),
-            Err(error) => {
-                tracing::error!(request = subject.id, %error, "the store cannot be read: what was condensed is not known");
-                *last_timeout() = Some(Instant::now());
-                u64::MAX
-            }
-        }
-    }
-
-    /// Updates that size after another request was condensed.
-    fn note_bytes(&self, bytes: u64) {
-        if let Some(least) = self.least_bytes.get() {
-            least.fetch_min(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the results of earlier attempts, when this conversation was shorter.
-    fn progress(&self, subject: &Subject<'_>, known: &KnownTurns) -> HashMap<Mode, Progress> {
-        let in_vain = self.failed_attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.digests.first().and_then(|first| in_vain.get(&(subject.owner(), first.clone())));
-        // Another conversation may begin with the same turn.
-        let same = |found: &&FailedAttempts| known.digests.get(found.turns - 1) == Some(&found.sha256);
-        found.filter(same).map(|found| found.progress.clone()).unwrap_or_default()
-    }
-
-    fn note(&self, subject: &Subject<'_>, known: &KnownTurns, progress: HashMap<Mode, Progress>) {
-        let (Some(first), Some(last)) = (known.digests.first(), known.digests.last()) else { return };
-        let key = (subject.owner(), first.clone());
-        let mut in_vain = self.failed_attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        if progress.values().all(|progress| *progress == Progress::default()) {
-            in_vain.remove(&key);
-            return;
-        }
-        // If an attempt is forgotten, it is only repeated, up to three times.
-        if in_vain.len() >= MAX_FAILED_CONVERSATIONS {
-            in_vain.clear();
-        }
-        in_vain.insert(key, FailedAttempts { turns: known.turns, sha256: last.clone(), progress });
-    }
-
-    fn refuses(&self, upstream: &str, model: &str, tokens: u64) {
-        let mut refused = self.lock();
-        if refused.len() < MAX_WINDOWS {
-            let least = refused.entry((upstream.to_owned(), model.to_owned())).or_insert(tokens);
-            *least = tokens.min(*least);
-        }
-    }
-
-    fn learned_limit(&self, upstream: &str, model: &str) -> Option<u64> {
-        self.lock().get(&(upstream.to_owned(), model.to_owned())).copied()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
-        // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
-        self.learned_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,32 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use endmark_context::compact::{Count, Sizes, turn_sizes};
+use endmark_context::compact::{PartSizes, TokenCounter, turn_sizes};
 use endmark_context::count::Family;
 use endmark_wire::conversation::Dialogue;
 use ring::digest::{Context, SHA256};
 
 use crate::work;
 
-/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full, the older
-/// one is dropped.
-const MAX_REMEMBERED: usize = 1 << 16;
+/// Maximum entries in each of the cache's two generations, which together use about 20 MB. When the newer one
+/// is full, the older one is dropped.
+const MAX_CACHED_ENTRIES: usize = 1 << 16;
 
 /// Returns the function that counts tokens for this model.
-pub(super) fn counter(model: &str) -> Count {
+pub(super) fn token_counter(model: &str) -> TokenCounter {
     match Family::of(model) {
-        Family::O200k | Family::LaterOpenAi => |text| tokens(Family::O200k, text),
-        Family::Cl100k => |text| tokens(Family::Cl100k, text),
-        Family::Claude3 => |text| tokens(Family::Claude3, text),
-        Family::Claude47 => |text| tokens(Family::Claude47, text),
-        Family::Claude48 => |text| tokens(Family::Claude48, text),
-        Family::Gemini => |text| tokens(Family::Gemini, text),
-        Family::Other => |text| tokens(Family::Other, text),
+        Family::O200k | Family::LaterOpenAi => |text| count_tokens(Family::O200k, text),
+        Family::Cl100k => |text| count_tokens(Family::Cl100k, text),
+        Family::Claude3 => |text| count_tokens(Family::Claude3, text),
+        Family::Claude47 => |text| count_tokens(Family::Claude47, text),
+        Family::Claude48 => |text| count_tokens(Family::Claude48, text),
+        Family::Gemini => |text| count_tokens(Family::Gemini, text),
+        Family::Other => |text| count_tokens(Family::Other, text),
     }
 }
 
 /// Counts the tokens of a text, unless the caller has stopped waiting.
-fn tokens(family: Family, text: &str) -> u64 {
+fn count_tokens(family: Family, text: &str) -> u64 {
     family.count(text, work::is_stopped).tokens
 }
 
@@ -46,8 +46,14 @@ struct TokenCache {
 
 impl TokenCounts {
     /// Returns the sizes of a conversation's messages in this format. Only new messages are counted.
-    pub(super) fn sizes(&self, dialogue: &Dialogue<'_>, format: &str, family: Family, count: Count) -> Sizes {
-        Sizes::from_known(dialogue.conversation(), |position, turn| {
+    pub(super) fn sizes(
+        &self,
+        dialogue: &Dialogue<'_>,
+        format: &str,
+        family: Family,
+        count: TokenCounter,
+    ) -> PartSizes {
+        PartSizes::from_known(dialogue.conversation(), |position, turn| {
             // Cache marks move from message to message, and do not change the size.
             let item = dialogue.item_without_cache_markers(position).unwrap_or_default();
             self.get_or_count([format, family.name(), &item], || turn_sizes(turn, count))
@@ -55,7 +61,7 @@ impl TokenCounts {
     }
 
     /// Returns the tokens of a text.
-    pub(super) fn tokens(&self, text: &str, family: Family, count: Count) -> u64 {
+    pub(super) fn tokens(&self, text: &str, family: Family, count: TokenCounter) -> u64 {
         self.get_or_count(["", family.name(), text], || [count(text)].into()).iter().sum()
     }
 
@@ -95,7 +101,7 @@ impl TokenCache {
     }
 
     fn remember(&mut self, key: [u8; 32], sizes: Arc<[u64]>) {
-        if self.size >= MAX_REMEMBERED {
+        if self.size >= MAX_CACHED_ENTRIES {
             self.older = std::mem::take(&mut self.newer);
             self.size = 0;
         }
@@ -120,7 +126,7 @@ mod tests {
             is_counted
         };
         assert!(counts("often") && counts("once"));
-        for number in 0..MAX_REMEMBERED {
+        for number in 0..MAX_CACHED_ENTRIES {
             counts(&number.to_string());
             if number % 1_000 == 0 {
                 assert!(!counts("often"), "{number}");
@@ -128,6 +134,6 @@ mod tests {
         }
         assert!(counts("once"));
         let remembered = counted.lock();
-        assert!(remembered.newer.len() + remembered.older.len() <= MAX_REMEMBERED + 2);
+        assert!(remembered.newer.len() + remembered.older.len() <= MAX_CACHED_ENTRIES + 2);
     }
 }

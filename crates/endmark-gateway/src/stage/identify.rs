@@ -13,11 +13,11 @@ use http::HeaderMap;
 use http::request::Parts;
 
 use super::admit::{AdmittedRequest, own_header};
-use crate::api::Api;
+use crate::api::ApiNames;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
-use crate::ledger::{Caller, Calls, Watch};
-use crate::rescue::Refusal;
+use crate::ledger::{Caller, Calls, RequestWatch};
+use crate::refusals::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{Credential, Destination, find_secrets};
 
@@ -51,7 +51,7 @@ pub(crate) fn identify(admitted: AdmittedRequest) -> Result<IdentifiedRequest, R
         Some(turn) => turn
             .parse()
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
-        None => admitted.request.replies().saturating_add(1),
+        None => admitted.request.reply_count().saturating_add(1),
     };
     let credential = admitted.client.extensions.get::<Credential>().map(|known| known.id().to_owned());
     let own = own_header(headers, "x-endmark-session")?;
@@ -74,7 +74,6 @@ fn client_session(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl IdentifiedRequest {
-    /// Returns the model that the request names.
     pub(crate) fn model(&self) -> &str {
         &self.admitted.request.view().model
     }
@@ -84,12 +83,12 @@ impl IdentifiedRequest {
         let AdmittedRequest { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
         let destinations = std::iter::once(destination).chain(fallback);
         let recorder = gateway.store.recorder(secrets(gateway, client, destinations));
-        let watch = Watch::new(
+        let watch = RequestWatch::new(
             &gateway.metrics,
             &gateway.stopping,
             self.id.clone(),
             destination.upstream.name.clone(),
-            Api::from_format(request.format()),
+            ApiNames::from_format(request.format()),
             request.view().stream,
             &client.headers,
         );
@@ -100,7 +99,7 @@ impl IdentifiedRequest {
             limits: client.extensions.get::<Arc<OwnKey>>().map(|key| key.limits()).unwrap_or_default(),
         };
         let format = request.format();
-        let api = Api::from_format(format);
+        let api = ApiNames::from_format(format);
         Calls::new(recorder, watch, caller, *mode, (format, api), Arc::clone(&gateway.budgets))
     }
 }
@@ -109,7 +108,7 @@ impl IdentifiedRequest {
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
-pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
+pub(crate) fn new_caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     let headers = &client.headers;
     let named = own_header(headers, "x-endmark-session")?.or_else(|| client_session(headers));
     let credential = client.extensions.get::<Credential>().map(|known| known.id().to_owned());
@@ -135,8 +134,8 @@ fn secrets<'a>(
     }
 }
 
-/// Returns the key of an unnamed conversation: the first user message and the tools. The system text is excluded,
-/// because it often contains a date.
+/// Returns the text that identifies a conversation without a name: the first user message and the tools. The
+/// system text is excluded, because it often contains a date.
 fn conversation_key(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));

@@ -1,5 +1,5 @@
 //! Answers a model that wants to read omitted parts of capped results. The gateway answers the tool call, and
-//! requests the reply again, up to a limit. The client gets only the reply that follows. (CX-5)
+//! requests the reply again, up to a limit. The client gets only the reply that follows (CX-5).
 
 use std::pin::pin;
 
@@ -14,12 +14,13 @@ use crate::admission::BytesReservation;
 use crate::body::{AnyBody, TimedBody, full};
 use crate::exchange::Exchange;
 use crate::ledger::{CallEnd, RequestEnd};
-use crate::rescue::Refusal;
-use crate::shaping::{READ_TOOL, read};
+use crate::refusals::Refusal;
+use crate::shaping::{READ_TOOL, answer_read_call};
 use crate::stage::observe::whole::ObservedReply;
 use crate::work::{self, LARGE_BYTES};
 
-/// How often a model may read before it replies. Each time costs a call with the complete conversation.
+/// Maximum number of times that a model may read before it replies. Each time costs a call with the complete
+/// conversation.
 const MAX_READS: u32 = 4;
 
 /// The result of a client's tool call that arrived together with a call of `endmark_read`. The client does not get
@@ -30,7 +31,7 @@ const CALL_NOT_RUN: &str = "This call was not run: it came together with a call 
 /// Appended to the last results.
 const LAST_PART_NOTE: &str = "\n[This was the last part that can be read now.]";
 
-/// A reply after the search for calls of `endmark_read`.
+/// The result of searching a reply for calls of `endmark_read`.
 pub(crate) enum OwnCallOutcome<R> {
     /// The reply contained such calls. They were answered, and the next reply must be requested.
     Answered(Box<Exchange>),
@@ -45,10 +46,10 @@ pub(crate) enum OwnCallOutcome<R> {
 pub(crate) async fn answer_in_whole(
     mut observed: Box<ObservedReply>,
 ) -> Result<OwnCallOutcome<Box<ObservedReply>>, Refusal> {
-    if !observed.exchange.offers_reading() {
+    if !observed.exchange.offers_read_tool() {
         return Ok(OwnCallOutcome::Reply(observed));
     }
-    if !calls_it(&observed.response.reply().choices) {
+    if !calls_read_tool(&observed.response.reply().choices) {
         let request = &mut observed.exchange.attempt.request;
         // Continuation requests must not offer `endmark_read`.
         *request = request.without_tool(&READ_TOOL);
@@ -58,7 +59,7 @@ pub(crate) async fn answer_in_whole(
     Ok(OwnCallOutcome::Answered(answer_calls(observed.exchange, turn.as_ref()).await?))
 }
 
-fn calls_it(choices: &[Choice]) -> bool {
+fn calls_read_tool(choices: &[Choice]) -> bool {
     choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
 }
 
@@ -71,20 +72,20 @@ pub(crate) async fn answer_in_stream(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<OwnCallOutcome<(Box<Exchange>, Response<AnyBody>)>, Refusal> {
-    if !exchange.offers_reading() {
+    if !exchange.offers_read_tool() {
         return Ok(OwnCallOutcome::Reply((exchange, answer)));
     }
     let (head, body) = answer.into_parts();
     let held_stream = read_held_stream(&exchange, body).await?;
     let received = held_stream.reader.received();
-    if !calls_it(received.choices()) {
+    if !calls_read_tool(received.choices()) {
         exchange.attempt.request = exchange.attempt.request.without_tool(&READ_TOOL);
         return Ok(OwnCallOutcome::Reply((exchange, Response::from_parts(head, full(held_stream.bytes)))));
     }
     let turn = exchange.attempt.request.stream_turn(&held_stream.events, received);
     if let Some(call) = exchange.attempt.call.take() {
-        call.read(Some(received.choices()));
-        call.settle(CallEnd::stream(held_stream.ending, received));
+        call.record_text(Some(received.choices()));
+        call.settle(CallEnd::from_stream(held_stream.ending, received));
     }
     Ok(OwnCallOutcome::Answered(answer_calls(exchange, turn.as_ref()).await?))
 }
@@ -97,7 +98,7 @@ struct HeldStream {
     events: Vec<String>,
     ending: Ending,
     /// The memory reserved for the stream.
-    holding: BytesReservation,
+    memory: BytesReservation,
 }
 
 /// Reads a stream to its end. If it breaks off, it is returned as received, and recovery is decided when it is read
@@ -111,7 +112,7 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
         reader: exchange.attempt.request.stream(limits.reply_bytes),
         events: Vec::new(),
         ending: Ending::Dropped,
-        holding: gateway.held_bytes.part(limits.held_bytes),
+        memory: gateway.held_bytes.new_reservation(limits.held_bytes),
     };
     let mut large = None;
     loop {
@@ -122,14 +123,16 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
             Err(ending) => return Ok(HeldStream { ending, ..held_stream }),
         };
         if large.is_none() && held_stream.bytes.len() + data.len() >= LARGE_BYTES {
-            large = Some(work::large(LARGE_BYTES).await);
+            large = Some(work::enter_pool_if_large(LARGE_BYTES).await);
         }
         // The bytes are stored twice, raw and as events.
         let has_room =
-            held_stream.holding.grow(data.len() * 2) && held_stream.bytes.len() <= limits.reply_bytes;
+            held_stream.memory.grow(data.len() * 2) && held_stream.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
             exchange.calls.watch.end(RequestEnd::Failed);
-            return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
+            return Err(Refusal::ReadToolFailed(
+                "says more than can be held to look for calls of endmark_read",
+            ));
         }
         held_stream.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
@@ -151,25 +154,25 @@ async fn answer_calls(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Resul
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     let refuse = |why| {
         watch.end(RequestEnd::Failed);
-        Refusal::Reading(why)
+        Refusal::ReadToolFailed(why)
     };
     if exchange.is_closing {
         return Err(refuse("calls endmark_read where no tool is offered any more"));
     }
-    if exchange.attempt.rounds_of_reading >= MAX_READS {
+    if exchange.attempt.reading_rounds >= MAX_READS {
         return Err(refuse("calls endmark_read again and again"));
     }
-    let cannot_go_on = || refuse("calls endmark_read in a conversation that cannot go on");
-    let turn = turn.ok_or_else(cannot_go_on)?;
+    let cannot_continue = || refuse("calls endmark_read in a conversation that cannot go on");
+    let turn = turn.ok_or_else(cannot_continue)?;
     if turn.calls().iter().any(|call| !call.can_be_answered) {
         return Err(refuse("calls endmark_read together with a tool whose result is not text"));
     }
-    exchange.attempt.rounds_of_reading += 1;
-    let is_last = exchange.attempt.rounds_of_reading == MAX_READS;
+    exchange.attempt.reading_rounds += 1;
+    let is_last = exchange.attempt.reading_rounds == MAX_READS;
     let mut answers = Vec::with_capacity(turn.calls().len());
     for call in turn.calls() {
         let mut answer = if call.name == READ_TOOL.name {
-            read(&exchange.subject(), &call.arguments).await
+            answer_read_call(&exchange.subject(), &call.arguments).await
         } else {
             CallAnswer { text: CALL_NOT_RUN.to_owned(), is_error: true }
         };
@@ -179,11 +182,11 @@ async fn answer_calls(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Resul
         answers.push(answer);
     }
     let next = exchange.attempt.request.continue_turn(turn, &answers);
-    let next = next.ok_or_else(cannot_go_on)?;
+    let next = next.ok_or_else(cannot_continue)?;
     exchange.attempt.request = if is_last { next.without_tool(&READ_TOOL) } else { next };
     // The original request does not contain the parts that the model has read.
     (exchange.attempt.may_condense, exchange.attempt.uncondensed) = (false, None);
-    let (request, round, calls) = (&exchange.client.id, exchange.attempt.rounds_of_reading, answers.len());
+    let (request, round, calls) = (&exchange.client.id, exchange.attempt.reading_rounds, answers.len());
     tracing::info!(request, round, calls, "the model reads what was left out of a result");
     Ok(exchange)
 }

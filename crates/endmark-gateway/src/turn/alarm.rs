@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Becomes ready after `until`. Before that, the caller is woken at `until` or earlier.
+    /// Becomes ready after `until`. Until then, the caller is woken at `until` at the latest.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, until: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if until < sleep.deadline() {

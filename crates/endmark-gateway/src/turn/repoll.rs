@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::companion::{Turn, ask_woken};
+use super::shared_work::{PollScope, poll_woken_work};
 
 /// The future waits. Waking it wakes the task.
 const WAITING: u8 = 0;
@@ -21,26 +21,26 @@ const WOKEN: u8 = 2;
 /// How many times a connection that wakes itself is polled before other tasks run.
 const MAX_POLLS_IN_TURN: usize = 32;
 
-/// Polls a future again immediately if it was woken while it ran.
-pub(crate) struct Again<F> {
+/// A future that is polled again immediately if it was woken while it ran.
+pub(crate) struct RepolledFuture<F> {
     future: Pin<Box<F>>,
-    bell: Option<(Arc<Bell>, Waker)>,
+    state_waker: Option<(Arc<StateWaker>, Waker)>,
 }
 
 /// The waker of the future.
-struct Bell {
+struct StateWaker {
     state: AtomicU8,
     task: Waker,
 }
 
-impl<F: Future> Again<F> {
+impl<F: Future> RepolledFuture<F> {
     pub(crate) fn new(future: F) -> Self {
-        Self { future: Box::pin(future), bell: None }
+        Self { future: Box::pin(future), state_waker: None }
     }
 }
 
-impl Bell {
-    fn ring(&self) {
+impl StateWaker {
+    fn note_wake(&self) {
         let woken = |state| (state != WAITING).then_some(WOKEN);
         if self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, woken).is_err() {
             self.task.wake_by_ref();
@@ -48,30 +48,31 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for StateWaker {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.note_wake();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
+        self.note_wake();
     }
 }
 
-impl<F: Future> Future for Again<F> {
+impl<F: Future> Future for RepolledFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.get_mut();
-        let (bell, waker) = match this.bell.take() {
-            Some(known) if known.0.task.will_wake(context.waker()) => this.bell.insert(known),
+        let (bell, waker) = match this.state_waker.take() {
+            Some(known) if known.0.task.will_wake(context.waker()) => this.state_waker.insert(known),
             _ => {
-                let bell = Arc::new(Bell { state: AtomicU8::new(WAITING), task: context.waker().clone() });
+                let bell =
+                    Arc::new(StateWaker { state: AtomicU8::new(WAITING), task: context.waker().clone() });
                 let waker = Waker::from(Arc::clone(&bell));
-                this.bell.insert((bell, waker))
+                this.state_waker.insert((bell, waker))
             }
         };
-        let _turn = Turn::begin();
+        let _turn = PollScope::begin();
         let mut is_woken = true;
         for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
@@ -81,7 +82,7 @@ impl<F: Future> Future for Again<F> {
                     return Poll::Ready(done);
                 }
             }
-            if ask_woken() {
+            if poll_woken_work() {
                 is_woken = bell.state.load(Ordering::Acquire) == WOKEN;
                 continue;
             }
@@ -108,9 +109,9 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -132,18 +133,18 @@ mod tests {
 
     #[test]
     fn a_self_waking_future_is_polled_again_in_the_same_turn() {
-        let count = Arc::new(Count::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN - 1));
+        let mut again = RepolledFuture::new(wakes_itself(MAX_POLLS_IN_TURN - 1));
         let polled = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
         assert_eq!((polled, count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN), 0));
     }
 
     #[test]
     fn other_tasks_get_their_turn() {
-        let count = Arc::new(Count::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN + 1));
+        let mut again = RepolledFuture::new(wakes_itself(MAX_POLLS_IN_TURN + 1));
         let mut ask = || Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
         assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Pending, 1));
         assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN + 2), 1));
@@ -152,11 +153,11 @@ mod tests {
     #[test]
     fn a_waiting_future_wakes_the_task_that_polled_last() {
         let mut seen = None;
-        let mut again = Again::new(poll_fn(|context| {
+        let mut again = RepolledFuture::new(poll_fn(|context| {
             seen = Some(context.waker().clone());
             Poll::<()>::Pending
         }));
-        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let counts = [Arc::new(WakeCounter::default()), Arc::new(WakeCounter::default())];
         for count in &counts {
             let waker = Waker::from(Arc::clone(count));
             assert!(Pin::new(&mut again).poll(&mut Context::from_waker(&waker)).is_pending());
@@ -183,7 +184,7 @@ mod tests {
                 }
                 if came.load(Ordering::Relaxed) == 50 { Poll::Ready(()) } else { Poll::Pending }
             });
-            tokio::time::timeout(Duration::from_secs(30), Again::new(counting)).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(30), RepolledFuture::new(counting)).await.unwrap();
         }
     }
 }

@@ -20,45 +20,45 @@ use crate::admission::BytesReservation;
 use crate::body::{AnyBody, BodyError, ResetDetector, forward_body};
 use crate::causes::with_causes;
 use crate::settings::Upstream;
-use crate::turn::BesideConnections;
+use crate::turn::SharedWorkExecutor;
 
 /// Idle time after which a pooled connection is closed. It is shorter than the idle timeouts of common
 /// servers and load balancers, so a connection is rarely closed during a request.
-const POOL_IDLE: Duration = Duration::from_secs(55);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(55);
 
 /// Maximum size of a response's head in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
 /// Size in bytes of the HTTP library's buffer for a response. The head must fit. For the body, `link` reduces the
 /// buffer. The library accepts more of a request only while it has less than this to send.
-pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
+pub(crate) const HTTP1_BUFFER_BYTES: usize = HEAD_LIMIT_BYTES as usize;
 
 /// Maximum number of fields in a response's head. Proxies add a few. Hundreds indicate a fault.
-const HTTP1_FIELDS: usize = 256;
+const MAX_HTTP1_FIELDS: usize = 256;
 
 /// How many bytes of a stream an HTTP/2 upstream may send before the client reads them. This is as much as a socket
 /// buffers.
-const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 
 /// The same limit for all streams of a connection together. It is large, so that a slow client does not delay others.
-const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
+const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 256 * HTTP2_STREAM_WINDOW_BYTES;
 
 /// Ping interval for connections with streams in progress. Only an unanswered ping shows that such a connection is
 /// lost.
-const HTTP2_PING: Duration = Duration::from_secs(30);
+const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Sends requests to upstreams, each over its own connections.
 pub(crate) struct Client {
-    by_upstream: BTreeMap<String, Reach>,
+    by_upstream: BTreeMap<String, UpstreamConnections>,
 }
 
 /// The connections to one upstream.
-struct Reach {
+struct UpstreamConnections {
     inner: legacy::Client<Connector, AnyBody>,
     connector: Connector,
 }
 
-/// Why an upstream did not respond.
+/// Error of an upstream that did not respond.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
     /// The upstream was unreachable, or disconnected before the head of its response.
@@ -90,18 +90,18 @@ impl Client {
         let mut of = BTreeMap::new();
         for upstream in upstreams {
             let connector = Connector::for_upstream(upstream, &system)?;
-            let inner = legacy::Client::builder(BesideConnections)
+            let inner = legacy::Client::builder(SharedWorkExecutor)
                 .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(POOL_IDLE)
+                .pool_idle_timeout(POOL_IDLE_TIMEOUT)
                 .timer(TokioTimer::new())
-                .http1_max_buf_size(HTTP1_BUFFER)
-                .http1_max_headers(HTTP1_FIELDS)
-                .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
-                .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+                .http1_max_buf_size(HTTP1_BUFFER_BYTES)
+                .http1_max_headers(MAX_HTTP1_FIELDS)
+                .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+                .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
                 .http2_max_header_list_size(HEAD_LIMIT_BYTES)
-                .http2_keep_alive_interval(HTTP2_PING)
+                .http2_keep_alive_interval(HTTP2_PING_INTERVAL)
                 .build(connector.clone());
-            of.insert(upstream.name.clone(), Reach { inner, connector });
+            of.insert(upstream.name.clone(), UpstreamConnections { inner, connector });
         }
         Ok(Self { by_upstream: of })
     }
@@ -144,14 +144,14 @@ impl Client {
                     _ => Ok(response.map(forward_body)),
                 }
             }
-            Ok(Err(error)) => Err(failure(&error)),
+            Ok(Err(error)) => Err(convert_error(&error)),
             Err(_) => Err(UpstreamError::Silent(first_byte)),
         }
     }
 }
 
-/// Checks that all readers find the same end of the response as the HTTP library. If they may not, the connection is
-/// not reused.
+/// Checks that all readers find the same end of the response as the HTTP library. If another reader may find
+/// a different end, the connection is not reused.
 fn check_framing(
     method: &Method,
     response: &mut Response<Incoming>,
@@ -176,7 +176,7 @@ fn check_framing(
 }
 
 /// Converts an error of the HTTP client. A head that cannot be parsed still counts as a response.
-fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
+fn convert_error(error: &(dyn Error + 'static)) -> UpstreamError {
     let causes = || std::iter::successors(Some(error), |error| (*error).source());
     // The HTTP library found this fault. The other side did not report it.
     if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
@@ -187,7 +187,7 @@ fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     }
     match causes().find_map(|cause| cause.downcast_ref::<hyper::Error>().filter(|error| error.is_parse())) {
         Some(error) if error.is_parse_too_large() => UpstreamError::Unreadable(format!(
-            "its head is over {HEAD_LIMIT_BYTES} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
+            "its head is over {HEAD_LIMIT_BYTES} bytes or {MAX_HTTP1_FIELDS} fields (a fixed limit)"
         )),
         Some(error) => UpstreamError::Unreadable(format!("it is not HTTP: {}", with_causes(error))),
         None => UpstreamError::Unreachable(with_causes(error)),
@@ -201,7 +201,7 @@ pub(crate) enum ReadError {
     #[error("it is over {0} bytes")]
     TooLong(usize),
     /// No data arrived for this long.
-    #[error("nothing came for {0:?}")]
+    #[error("no data arrived for {0:?}")]
     Stalled(Duration),
     /// The HTTP body ended normally, but in the middle of JSON.
     #[error("its JSON ends too early, after {0} bytes")]
@@ -233,13 +233,13 @@ pub(crate) enum PartialBody<B> {
     NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. If `holding` is given, the bytes
-/// are reserved in it.
+/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. If `memory` is given, the
+/// bytes are reserved in it.
 pub(crate) async fn read_up_to<B>(
     mut body: B,
     cap: usize,
     idle: Duration,
-    mut holding: Option<&mut BytesReservation>,
+    mut memory: Option<&mut BytesReservation>,
 ) -> Result<PartialBody<B>, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -256,7 +256,7 @@ where
             Ok(Some(Err(error))) => return Err(ReadError::Broken(error.into())),
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    let has_room = holding.as_mut().is_none_or(|holding| holding.grow(data.len()));
+                    let has_room = memory.as_mut().is_none_or(|holding| holding.grow(data.len()));
                     whole.push(data);
                     if !has_room {
                         return Ok(PartialBody::NoRoom(whole.freeze(), body));

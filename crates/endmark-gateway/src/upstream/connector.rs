@@ -17,14 +17,14 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::link::Link;
+use super::link::UpstreamStream;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
 /// Time limit for TCP, the proxy and TLS together. Hosts that are up answer each of them within one round trip.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the gateway cannot prepare connections to an upstream.
+/// Error of an upstream to which the gateway cannot prepare connections.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// TLS cannot be initialised.
@@ -40,18 +40,18 @@ pub enum ClientError {
 /// Connects to one upstream, as configured.
 #[derive(Clone)]
 pub struct Connector {
-    https: HttpsConnector<Way>,
+    https: HttpsConnector<TransportConnector>,
     authorization: Option<HeaderValue>,
 }
 
 /// Connects to the upstream, without TLS to the upstream itself.
 #[derive(Clone)]
-struct Way {
+struct TransportConnector {
     tcp: HttpConnector,
-    proxy: Option<Arc<Detour>>,
+    proxy: Option<Arc<ProxyRoute>>,
 }
 
-struct Detour {
+struct ProxyRoute {
     proxy: Proxy,
     /// Connects to the proxy.
     connector: HttpsConnector<HttpConnector>,
@@ -118,13 +118,13 @@ impl Connector {
             .with_no_client_auth();
         let proxy = upstream.proxy.clone().map(|proxy| {
             let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
-            Arc::new(Detour { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
+            Arc::new(ProxyRoute { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
         });
         // A proxy for plain HTTP needs the credentials in each request. A tunnel needs them only once.
         let is_plain = upstream.base_url.origin().scheme_str() == Some("http");
         let authorization =
             upstream.proxy.as_ref().filter(|_| is_plain).and_then(Proxy::authorization).cloned();
-        let way = Way { tcp, proxy };
+        let way = TransportConnector { tcp, proxy };
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         Ok(Self { https: builder.enable_all_versions().wrap_connector(way), authorization })
     }
@@ -138,9 +138,9 @@ impl Connector {
 type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BodyError>> + Send>>;
 
 impl Service<Uri> for Connector {
-    type Response = Link;
+    type Response = UpstreamStream;
     type Error = BodyError;
-    type Future = Connecting<Link>;
+    type Future = Connecting<UpstreamStream>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         self.https.poll_ready(context)
@@ -150,17 +150,17 @@ impl Service<Uri> for Connector {
         let connecting = self.https.call(to);
         Box::pin(async move {
             match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-                Ok(connected) => connected.map(Link::new),
-                Err(_) => Err(format!("no connection came about within {CONNECT_TIMEOUT:?}").into()),
+                Ok(connected) => connected.map(UpstreamStream::new),
+                Err(_) => Err(format!("no connection was established within {CONNECT_TIMEOUT:?}").into()),
             }
         })
     }
 }
 
-impl Service<Uri> for Way {
-    type Response = Path;
+impl Service<Uri> for TransportConnector {
+    type Response = EstablishedConnection;
     type Error = BodyError;
-    type Future = Connecting<Path>;
+    type Future = Connecting<EstablishedConnection>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         self.tcp.poll_ready(context).map_err(Into::into)
@@ -170,46 +170,49 @@ impl Service<Uri> for Way {
         let Some(detour) = &self.proxy else {
             let connecting = self.tcp.call(to);
             return Box::pin(async move {
-                Ok(Path { stream: MaybeHttpsStream::Http(connecting.await?), reads_requests: false })
+                Ok(EstablishedConnection {
+                    stream: MaybeHttpsStream::Http(connecting.await?),
+                    is_http_proxy: false,
+                })
             });
         };
-        let place = detour.proxy.uri().clone();
-        let through = detour.proxy.to_string();
+        let proxy_uri = detour.proxy.uri().clone();
+        let proxy_name = detour.proxy.to_string();
         let failed = move |error: BodyError| -> BodyError {
-            format!("through the proxy {through}: {}", crate::causes::with_causes(&*error)).into()
+            format!("through the proxy {proxy_name}: {}", crate::causes::with_causes(&*error)).into()
         };
         let mut connector = detour.connector.clone();
         if to.scheme_str() == Some("http") {
             return Box::pin(async move {
-                let stream = connector.call(place).await.map_err(failed)?;
-                Ok(Path { stream, reads_requests: true })
+                let stream = connector.call(proxy_uri).await.map_err(failed)?;
+                Ok(EstablishedConnection { stream, is_http_proxy: true })
             });
         }
-        let mut tunnel = Tunnel::new(place, connector);
+        let mut tunnel = Tunnel::new(proxy_uri, connector);
         if let Some(authorization) = detour.proxy.authorization() {
             tunnel = tunnel.with_auth(authorization.clone());
         }
         Box::pin(async move {
             let stream = tunnel.call(to).await.map_err(|error| failed(error.into()))?;
-            Ok(Path { stream, reads_requests: false })
+            Ok(EstablishedConnection { stream, is_http_proxy: false })
         })
     }
 }
 
 /// An established connection to an upstream.
-pub(super) struct Path {
+pub(super) struct EstablishedConnection {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     /// Whether the other end is a proxy, which needs the complete URL of each request.
-    reads_requests: bool,
+    is_http_proxy: bool,
 }
 
-impl Connection for Path {
+impl Connection for EstablishedConnection {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.reads_requests)
+        self.stream.connected().proxy(self.is_http_proxy)
     }
 }
 
-impl Read for Path {
+impl Read for EstablishedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -219,7 +222,7 @@ impl Read for Path {
     }
 }
 
-impl Write for Path {
+impl Write for EstablishedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -9,13 +9,14 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use endmark_store::sha256_hex;
 use http::{HeaderMap, Uri, header};
 
-use super::headers::KEYS;
+use super::headers::KEY_HEADERS;
 use crate::query::find_credentials;
 
 /// Number of digits of a secret's hash. 64 bits suffice to distinguish clients.
-const DIGITS: usize = 16;
+const SECRET_HASH_DIGITS: usize = 16;
 
-/// Upstreams differ in whether they require padding, so both spellings are the same secret.
+/// The decoder for Basic authentication. It ignores missing padding, because upstreams differ in whether they
+/// require it. A secret is the same with and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -23,17 +24,17 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The client of a request. It owns sessions, budgets, kept outputs and ids of responses.
 ///
-/// With one of the gateway's own keys, the client is the name of the key, which is stable when the key is rotated.
-/// Otherwise it is a hash of the secret, in whatever header and spelling. If there are several secrets, it is the
-/// hash of all of them, so that a client that knows only one is a different client. Claims in tokens are ignored,
-/// because only their issuer can verify them.
+/// With one of the gateway's own keys, the client is the name of the key, which is stable when the key is
+/// rotated. Otherwise it is a hash of the secret, regardless of the header and the spelling. If there are
+/// several secrets, it is the hash of all of them, so that a client that knows only one is a different
+/// client. Claims in tokens are ignored, because only their issuer can verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// Why the client of a request is ambiguous, although a budget applies. Without this check, a client could spell its
-/// secret differently in each request and count as many clients.
+/// Error of a request whose client is ambiguous, although a budget applies. Without this check, a client
+/// could spell its secret differently in each request and count as many clients.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UnclearCredential {
+pub(crate) enum AmbiguousCredential {
     /// The request contains two secrets.
     #[error(
         "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
@@ -56,27 +57,29 @@ impl Credential {
     /// Returns the client of a request, identified by one of the gateway's own keys or by its secrets.
     ///
     /// # Errors
-    /// [`UnclearCredential`] if the request has no such key, a budget applies, and the request contains
+    /// [`AmbiguousCredential`] if the request has no such key, a budget applies, and the request contains
     /// different secrets or an invalid one.
     pub(crate) fn from_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
         uri: &Uri,
         budget_applies: bool,
-    ) -> Result<Option<Self>, UnclearCredential> {
+    ) -> Result<Option<Self>, AmbiguousCredential> {
         own_key.map_or_else(|| Self::from_secrets(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
     /// Returns the client identified by the secrets in these headers and in the query. Cookies count only if there is
     /// no other secret, because servers set them for all clients.
+    ///
     /// # Errors
-    /// [`UnclearCredential`] if `needs_one` is true, and there are different secrets or one that is not a token.
+    /// [`AmbiguousCredential`] if `must_be_unique` is true, and there are different secrets or one that is
+    /// not a token.
     fn from_secrets(
         headers: &HeaderMap,
         uri: &Uri,
-        needs_one: bool,
-    ) -> Result<Option<Self>, UnclearCredential> {
-        let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
+        must_be_unique: bool,
+    ) -> Result<Option<Self>, AmbiguousCredential> {
+        let in_headers = KEY_HEADERS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
             headers.get_all(name).iter().map(move |value| (place.clone(), without_scheme(value.as_bytes())))
         });
@@ -87,8 +90,8 @@ impl Credential {
         let given = in_headers.chain(in_query).filter(|(_, (secret, _))| !secret.is_empty());
         let mut secrets: Vec<(Cow<'static, str>, Cow<'_, [u8]>)> = Vec::new();
         for (place, (secret, is_basic)) in given {
-            if needs_one && !is_token(&secret) {
-                return Err(UnclearCredential::NotAToken(place));
+            if must_be_unique && !is_token(&secret) {
+                return Err(AmbiguousCredential::NotAToken(place));
             }
             secrets.push((place, if is_basic { basic_secret(secret) } else { secret }));
         }
@@ -98,8 +101,8 @@ impl Credential {
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
             [] => Ok(Self::from_cookies(headers)),
-            [(place, _), (other, _), ..] if needs_one => {
-                Err(UnclearCredential::TwoSecrets(place.clone(), other.clone()))
+            [(place, _), (other, _), ..] if must_be_unique => {
+                Err(AmbiguousCredential::TwoSecrets(place.clone(), other.clone()))
             }
             _ => {
                 let all: Vec<&[u8]> = secrets.iter().map(|(_, secret)| secret.as_ref()).collect();
@@ -117,7 +120,7 @@ impl Credential {
 
     fn from_secret(secret: &[u8]) -> Self {
         let mut digits = sha256_hex(secret);
-        digits.truncate(DIGITS);
+        digits.truncate(SECRET_HASH_DIGITS);
         Self(digits.into())
     }
 
@@ -142,16 +145,16 @@ fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
 /// Whether this is a single token as defined by RFC 9110 (`token68`).
 fn is_token(secret: &[u8]) -> bool {
     let padding = secret.iter().rev().take_while(|byte| **byte == b'=').count();
-    let signs = &secret[..secret.len() - padding];
-    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
-    !signs.is_empty() && signs.iter().all(is_sign)
+    let characters = &secret[..secret.len() - padding];
+    let is_token_character = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+    !characters.is_empty() && characters.iter().all(is_token_character)
 }
 
 /// Returns the user and the password of Basic authentication. If one of them is empty, returns only the other.
 fn basic_secret(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Ok(decoded) = BASE64.decode(&secret) else { return secret };
-    let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
-    Cow::Owned(of_both.unwrap_or(&decoded).to_owned())
+    let single_part = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
+    Cow::Owned(single_part.unwrap_or(&decoded).to_owned())
 }
 
 #[cfg(test)]
@@ -164,7 +167,7 @@ mod tests {
     fn credential_of(
         headers: &[(&'static str, &str)],
         path: &str,
-    ) -> Result<Option<String>, UnclearCredential> {
+    ) -> Result<Option<String>, AmbiguousCredential> {
         credential_if_needed(headers, path, true)
     }
 
@@ -172,7 +175,7 @@ mod tests {
         headers: &[(&'static str, &str)],
         path: &str,
         needs_one: bool,
-    ) -> Result<Option<String>, UnclearCredential> {
+    ) -> Result<Option<String>, AmbiguousCredential> {
         let headers = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn one_secret_is_one_client_in_every_header() {
         let known = credential_of(&[("authorization", "Bearer K-1")], "/").unwrap();
-        assert_eq!(known.as_deref().map(str::len), Some(DIGITS));
+        assert_eq!(known.as_deref().map(str::len), Some(SECRET_HASH_DIGITS));
         let basic = |text: &str| format!("Basic {}", general_purpose::STANDARD.encode(text));
         for headers in [
             ("authorization", "bearer K-1"),
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_non_token_is_not_a_client_under_a_budget() {
+    fn a_secret_that_is_not_a_token_is_refused_under_a_budget() {
         for secret in [
             "Bearer Bearer K-1",
             "Bearer K-1,",
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_and_two_secrets_identify_no_client() {
+    fn zero_or_two_secrets_identify_no_client() {
         for nothing in ["", "Bearer", "bearer ", "Basic"] {
             assert_eq!(
                 credential_of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(),

@@ -29,9 +29,9 @@ pub(crate) struct Destination {
     /// The address of the request.
     pub(crate) uri: Uri,
     /// The addresses of continuation requests without and with a stream, which differ in some formats.
-    pub(crate) further: [Uri; 2],
+    pub(crate) continuation_uris: [Uri; 2],
     /// The address of the upstream's summary model, if it has one.
-    pub(crate) summary: Option<Uri>,
+    pub(crate) summary_uri: Option<Uri>,
     /// The headers of all these requests.
     pub(crate) headers: HeaderMap,
     /// If set, sends the requests instead of [`Client`].
@@ -41,7 +41,7 @@ pub(crate) struct Destination {
 impl Destination {
     /// Returns the address of a continuation request.
     pub(crate) fn continuation_uri(&self, stream: bool) -> &Uri {
-        &self.further[usize::from(stream)]
+        &self.continuation_uris[usize::from(stream)]
     }
 
     /// Creates a request with this body to one of the addresses.

@@ -26,7 +26,7 @@ impl Framing {
         let is_without_body =
             *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (codings.next(), codings.next()) {
-            (None, _) if is_without_body && states_bytes(headers) => Self::Contradictory,
+            (None, _) if is_without_body && declares_nonzero_length(headers) => Self::Contradictory,
             (None, _) => Self::Clear,
             (Some(_), _) if is_without_body => Self::Contradictory,
             (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
@@ -46,7 +46,7 @@ impl Framing {
 }
 
 /// Whether a response without a body declares a length. Some servers also send such a body.
-fn states_bytes(headers: &HeaderMap) -> bool {
+fn declares_nonzero_length(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_LENGTH).iter().any(|length| length.as_bytes().iter().any(|byte| *byte != b'0'))
 }
 

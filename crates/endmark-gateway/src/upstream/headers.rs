@@ -15,21 +15,26 @@ use crate::settings::Upstream;
 /// Headers that may contain a client's credentials. They are sent only to the host for which they are intended.
 ///
 /// They are parsed header names, because a lookup by text would parse the text each time.
-pub(crate) static CREDENTIALS: [HeaderName; 6] = [
+pub(crate) static CREDENTIAL_HEADERS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("api-key"),
     HeaderName::from_static("x-goog-api-key"),
-    HeaderName::from_static(API_MANAGEMENT_KEY.0),
+    HeaderName::from_static(API_MANAGEMENT_KEY_HEADER.0),
     header::COOKIE,
 ];
 
-/// Headers that contain only a key, with the prefix of the value.
-pub(crate) const KEYS: [KeyHeader; 5] =
-    [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, API_MANAGEMENT_KEY, BEARER];
+/// Headers that contain only a key, each with the prefix of its value.
+pub(crate) const KEY_HEADERS: [KeyHeader; 5] = [
+    ("x-api-key", ""),
+    ("x-goog-api-key", ""),
+    AZURE_KEY_HEADER,
+    API_MANAGEMENT_KEY_HEADER,
+    BEARER_KEY_HEADER,
+];
 
 /// Headers that may be sent to a host other than the intended one. Any other header may contain a secret.
-const FORWARDABLE: [HeaderName; 6] = [
+const FORWARDABLE_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
     header::USER_AGENT,
@@ -65,20 +70,21 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// another Endmark.
 const OWN_PREFIX: &str = "x-endmark-";
 
-/// Headers with which some servers override the method or the path. The gateway has checked only the originals.
-const OVERRIDES: [&str; 5] =
+/// Headers with which some servers override the method or the path. The gateway has checked only the method
+/// and path of the request itself.
+const OVERRIDE_HEADERS: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
 /// A header with a key, and the prefix of its value.
 pub(crate) type KeyHeader = (&'static str, &'static str);
 
 /// The header of Azure, in any format.
-const AZURE: KeyHeader = ("api-key", "");
+const AZURE_KEY_HEADER: KeyHeader = ("api-key", "");
 /// The header of Azure API Management, which many companies use in front of their models.
-const API_MANAGEMENT_KEY: KeyHeader = ("ocp-apim-subscription-key", "");
+const API_MANAGEMENT_KEY_HEADER: KeyHeader = ("ocp-apim-subscription-key", "");
 
 /// The header of most providers.
-const BEARER: KeyHeader = ("authorization", "Bearer ");
+const BEARER_KEY_HEADER: KeyHeader = ("authorization", "Bearer ");
 
 /// Returns the headers of a client's request for the upstream, without headers of the connection and Endmark's own.
 /// The upstream's own key, if any, is put where the request's format expects it, where the client's key was, or where
@@ -92,16 +98,16 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     });
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
-        if CREDENTIALS.contains(name) {
+        if CREDENTIAL_HEADERS.contains(name) {
             // A sensitive value is not printed by formatters, and not indexed by HTTP/2.
             value.set_sensitive(true);
         }
     }
-    let (name, before) = credential(&headers, upstream, format);
+    let (name, before) = upstream_key_header(&headers, upstream, format);
     if let Some(key) = &upstream.api_key
         && let Ok(mut value) = HeaderValue::from_str(&format!("{before}{}", key.reveal()))
     {
-        for credential in &CREDENTIALS {
+        for credential in &CREDENTIAL_HEADERS {
             headers.remove(credential);
         }
         value.set_sensitive(true);
@@ -113,7 +119,9 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
 /// Whether a server may take another method or path from this header. In CGI, `_` and `-` are equal.
 fn is_override(name: &str) -> bool {
     let is_alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
-    OVERRIDES.iter().any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
+    OVERRIDE_HEADERS
+        .iter()
+        .any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
 }
 
 /// Removes the gateway's own keys from headers in which no provider expects a key. Upstreams have no use for them.
@@ -122,7 +130,7 @@ fn without_own_keys(headers: &mut HeaderMap) {
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
     let holding: Vec<HeaderName> = headers
         .iter()
-        .filter(|(name, value)| !CREDENTIALS.contains(name) && holds(value))
+        .filter(|(name, value)| !CREDENTIAL_HEADERS.contains(name) && holds(value))
         .map(|(name, _)| name.clone())
         .collect();
     for name in holding {
@@ -135,10 +143,11 @@ fn without_own_keys(headers: &mut HeaderMap) {
 /// key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
-    let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
-    let of_endmark = |name: &HeaderName| fallback.endmark && name.as_str().starts_with(OWN_PREFIX);
-    let known =
-        client.iter().filter(|(name, _)| FORWARDABLE.contains(name) || of_messages(name) || of_endmark(name));
+    let is_messages_header = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
+    let is_endmark_header = |name: &HeaderName| fallback.endmark && name.as_str().starts_with(OWN_PREFIX);
+    let known = client.iter().filter(|(name, _)| {
+        FORWARDABLE_HEADERS.contains(name) || is_messages_header(name) || is_endmark_header(name)
+    });
     let mut headers = HeaderMap::new();
     for (name, value) in known {
         headers.append(name.clone(), value.clone());
@@ -150,22 +159,22 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn
 }
 
 /// Returns the header for the upstream's own key.
-fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> KeyHeader {
+fn upstream_key_header(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> KeyHeader {
     let has = |(name, _): &KeyHeader| client.contains_key(*name);
     match format {
         // Other servers for a provider's format may expect the key in the usual header.
-        Some(own) if !has(&own) && has(&BEARER) => BEARER,
-        Some(own) if !has(&own) && has(&AZURE) => AZURE,
+        Some(own) if !has(&own) && has(&BEARER_KEY_HEADER) => BEARER_KEY_HEADER,
+        Some(own) if !has(&own) && has(&AZURE_KEY_HEADER) => AZURE_KEY_HEADER,
         Some(own) => own,
-        None => KEYS.into_iter().find(has).unwrap_or_else(|| {
-            upstream.provider.formats().next().map_or(BEARER, |format| format.facts().credential)
+        None => KEY_HEADERS.into_iter().find(has).unwrap_or_else(|| {
+            upstream.provider.formats().next().map_or(BEARER_KEY_HEADER, |format| format.facts().credential)
         }),
     }
 }
 
 /// Returns all values in a request's URL and headers that may be secrets of the sender.
 pub(crate) fn find_secrets<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
-    let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(name));
+    let values = CREDENTIAL_HEADERS.iter().flat_map(|name| headers.get_all(name));
     let in_headers = values.flat_map(|value| match String::from_utf8_lossy(value.as_bytes()) {
         Cow::Borrowed(value) => secret_parts(value).map(Cow::Borrowed).collect::<Vec<_>>(),
         Cow::Owned(value) => secret_parts(&value).map(|part| Cow::Owned(part.to_owned())).collect(),
@@ -226,8 +235,8 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
-    let said_at = headers.get(header::DATE).and_then(|date| date.to_str().ok());
-    let now = said_at
+    let sent_at = headers.get(header::DATE).and_then(|date| date.to_str().ok());
+    let now = sent_at
         .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
         .unwrap_or_else(std::time::SystemTime::now);
     // A date in the past requires no wait.
@@ -284,8 +293,8 @@ fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// Removes matching headers. Few are present, so checking each one costs less than looking up all names.
-fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
-    let going: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
+fn remove(headers: &mut HeaderMap, must_remove: impl Fn(&str) -> bool) {
+    let going: Vec<HeaderName> = headers.keys().filter(|name| must_remove(name.as_str())).cloned().collect();
     for name in going {
         headers.remove(name);
     }
@@ -313,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_headers_and_our_own_are_not_forwarded() {
+    fn connection_headers_and_endmark_headers_are_not_forwarded() {
         let client = headers(&[
             ("host", "localhost:4141"),
             ("connection", "close, x-private"),
@@ -420,8 +429,8 @@ mod tests {
         let bearer = ("authorization", "Bearer of-the-upstream");
         let anthropic = Some(("x-api-key", ""));
         for (client, format, sent) in [
-            (vec![("authorization", "Bearer c"), ("x-api-key", "c")], Some(BEARER), bearer),
-            (vec![("x-api-key", "c")], Some(BEARER), bearer),
+            (vec![("authorization", "Bearer c"), ("x-api-key", "c")], Some(BEARER_KEY_HEADER), bearer),
+            (vec![("x-api-key", "c")], Some(BEARER_KEY_HEADER), bearer),
             (vec![("authorization", "Bearer c")], anthropic, bearer),
             (
                 vec![("authorization", "Bearer c"), ("x-api-key", "c")],
@@ -429,7 +438,7 @@ mod tests {
                 ("x-api-key", "of-the-upstream"),
             ),
             (vec![("cookie", "c")], anthropic, ("x-api-key", "of-the-upstream")),
-            (vec![("api-key", "c")], Some(BEARER), ("api-key", "of-the-upstream")),
+            (vec![("api-key", "c")], Some(BEARER_KEY_HEADER), ("api-key", "of-the-upstream")),
             (vec![("x-goog-api-key", "c")], None, ("x-goog-api-key", "of-the-upstream")),
             (vec![], None, bearer),
         ] {

@@ -13,10 +13,10 @@ use crate::settings::Settings;
 /// The state of all upstreams while the gateway runs.
 pub(crate) struct UpstreamHealth {
     began: Instant,
-    by_upstream: BTreeMap<String, Mutex<State>>,
+    by_upstream: BTreeMap<String, Mutex<UpstreamState>>,
 }
 
-struct State {
+struct UpstreamState {
     budget: RetryBudget,
     circuit: Circuit,
 }
@@ -25,7 +25,7 @@ impl UpstreamHealth {
     /// Creates the state of a new gateway, in which no upstream is down.
     pub(crate) fn new(settings: &Settings) -> Self {
         let retry = &settings.retry;
-        let state = || State {
+        let state = || UpstreamState {
             budget: RetryBudget::new(retry.budget_percent, retry.budget_per_second),
             circuit: Circuit::new(retry.cooldown),
         };
@@ -34,7 +34,7 @@ impl UpstreamHealth {
     }
 
     /// Counts a request. Retries are limited to a share of all requests.
-    pub(crate) fn request(&self, upstream: &str) {
+    pub(crate) fn note_request(&self, upstream: &str) {
         self.with_state(upstream, (), |state, now| state.budget.note_request(now));
     }
 
@@ -68,10 +68,15 @@ impl UpstreamHealth {
         self.with_state(upstream, (), |state, now| state.circuit.note_failure(now));
     }
 
-    fn with_state<T>(&self, upstream: &str, unknown: T, act: impl FnOnce(&mut State, Duration) -> T) -> T {
+    fn with_state<T>(
+        &self,
+        upstream: &str,
+        unknown: T,
+        act: impl FnOnce(&mut UpstreamState, Duration) -> T,
+    ) -> T {
         let Some(state) = self.by_upstream.get(upstream) else { return unknown };
         // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
-        let mut state: MutexGuard<'_, State> = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state: MutexGuard<'_, UpstreamState> = state.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut state, self.began.elapsed())
     }
 }

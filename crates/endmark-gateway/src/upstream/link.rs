@@ -13,22 +13,22 @@ use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 
-use super::connector::Path;
+use super::connector::EstablishedConnection;
 
-/// Maximum bytes per read from the system. The HTTP library uses buffers of 8 KiB, and larger ones after one was
-/// full. It reads twice before it is polled again, so a stream with a slow client uses two buffers.
-const READ_BYTES: usize = 4 * 1024;
+/// Maximum bytes per read from the system. The HTTP library uses buffers of 8 KiB, and enlarges them when one
+/// was full. It reads twice before it is polled again, so a stream with a slow client uses two buffers.
+const MAX_READ_BYTES: usize = 4 * 1024;
 
 /// A connection to an upstream.
-pub struct Link {
-    stream: MaybeHttpsStream<Path>,
+pub struct UpstreamStream {
+    stream: MaybeHttpsStream<EstablishedConnection>,
     /// Whether the other end accepts no more data. Later writes are discarded, and reading reports how the connection
     /// ends.
     is_write_closed: bool,
 }
 
-impl Link {
-    pub(super) fn new(stream: MaybeHttpsStream<Path>) -> Self {
+impl UpstreamStream {
+    pub(super) fn new(stream: MaybeHttpsStream<EstablishedConnection>) -> Self {
         Self { stream, is_write_closed: false }
     }
 
@@ -53,22 +53,22 @@ fn is_peer_closed(error: &io::Error) -> bool {
     )
 }
 
-impl Connection for Link {
+impl Connection for UpstreamStream {
     fn connected(&self) -> Connected {
         self.stream.connected()
     }
 }
 
-impl Read for Link {
+impl Read for UpstreamStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        if buffer.remaining() <= READ_BYTES {
+        if buffer.remaining() <= MAX_READ_BYTES {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
-        let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
+        let mut bytes = [MaybeUninit::uninit(); MAX_READ_BYTES];
         let mut came = ReadBuf::uninit(&mut bytes);
         ready!(Pin::new(&mut self.stream).poll_read(context, came.unfilled()))?;
         buffer.put_slice(came.filled());
@@ -76,7 +76,7 @@ impl Read for Link {
     }
 }
 
-impl Write for Link {
+impl Write for UpstreamStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

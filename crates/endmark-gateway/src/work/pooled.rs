@@ -9,47 +9,53 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{CURRENT, Current, NUDGES, Scope, pool};
+use super::{CURRENT, PoolScope, REPOLL_COUNTER, ThreadActivity, pool};
 
-/// A future that moves to the pool after it declares that its input is [`large`](super::large).
+/// A future that moves to the pool after it declares that its input is large: see
+/// [`enter_pool_if_large`](super::enter_pool_if_large).
 pub(crate) struct PooledFuture<F: Future> {
-    state: State<F>,
+    state: FutureState<F>,
     /// The state shared with the pool. `None` until the future moves there.
-    scope: Option<Arc<Scope>>,
+    scope: Option<Arc<PoolScope>>,
     /// Whether this task was polled while a pool thread polled the future.
     must_repoll: bool,
-    /// The number of nudges at the time of the last poll.
-    nudges: usize,
+    /// The value of the repoll counter at the time of the last poll.
+    seen_repolls: usize,
 }
 
-type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+type PendingPermit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
 /// A future after a poll, with the result.
 type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
 
-enum State<F: Future> {
+enum FutureState<F: Future> {
     OnThisThread(Pin<Box<F>>),
     /// The future waits for a permit.
-    Waiting(Pin<Box<F>>, Permit),
+    Waiting(Pin<Box<F>>, PendingPermit),
     /// A thread of the pool polls the future.
     InPool(JoinHandle<Polled<F>>),
-    Over,
+    Finished,
 }
 
 impl<F: Future> PooledFuture<F> {
     pub(crate) fn new(future: F) -> Self {
-        Self { state: State::OnThisThread(Box::pin(future)), scope: None, must_repoll: false, nudges: 0 }
+        Self {
+            state: FutureState::OnThisThread(Box::pin(future)),
+            scope: None,
+            must_repoll: false,
+            seen_repolls: 0,
+        }
     }
 
     fn is_large(&self) -> bool {
-        self.scope.as_ref().is_some_and(|scope| scope.large.load(Ordering::Acquire) > 0)
+        self.scope.as_ref().is_some_and(|scope| scope.guard_count.load(Ordering::Acquire) > 0)
     }
 
     /// Returns the state shared with the pool. The pool wakes this task from now on.
-    fn open_scope(&mut self, task: &Waker) -> Arc<Scope> {
+    fn open_scope(&mut self, task: &Waker) -> Arc<PoolScope> {
         let scope = self.scope.get_or_insert_with(|| {
-            Arc::new(Scope {
-                large: AtomicUsize::new(0),
+            Arc::new(PoolScope {
+                guard_count: AtomicUsize::new(0),
                 is_stopped: AtomicBool::new(false),
                 was_woken: AtomicBool::new(false),
                 task: Mutex::new(task.clone()),
@@ -60,9 +66,9 @@ impl<F: Future> PooledFuture<F> {
     }
 
     /// Whether an event may have occurred that the last poll in the pool did not notice.
-    fn is_to_be_polled(&self) -> bool {
+    fn must_poll_again(&self) -> bool {
         self.must_repoll
-            || self.nudges != NUDGES.load(Ordering::Acquire)
+            || self.seen_repolls != REPOLL_COUNTER.load(Ordering::Acquire)
             || self.scope.as_ref().is_some_and(|scope| scope.was_woken.load(Ordering::Acquire))
     }
 }
@@ -78,46 +84,50 @@ where
         let this = self.get_mut();
         let mut is_new = false;
         loop {
-            this.state = match std::mem::replace(&mut this.state, State::Over) {
-                State::OnThisThread(mut future) => {
+            this.state = match std::mem::replace(&mut this.state, FutureState::Finished) {
+                FutureState::OnThisThread(mut future) => {
                     if !this.is_large() {
-                        let within = CurrentScope::new(Current::OnThread { is_requested: false });
+                        let within = CurrentScope::new(ThreadActivity::OnThread { is_requested: false });
                         let polled = future.as_mut().poll(context);
-                        let is_asked = matches!(within.end(), Current::OnThread { is_requested: true });
+                        let is_asked =
+                            matches!(within.end(), ThreadActivity::OnThread { is_requested: true });
                         if polled.is_ready() {
                             return polled;
                         }
                         if !is_asked {
-                            this.state = State::OnThisThread(future);
+                            this.state = FutureState::OnThisThread(future);
                             return Poll::Pending;
                         }
                     }
-                    State::Waiting(future, Box::pin(async { Arc::clone(pool()).acquire_owned().await.ok() }))
+                    FutureState::Waiting(
+                        future,
+                        Box::pin(async { Arc::clone(pool()).acquire_owned().await.ok() }),
+                    )
                 }
-                State::Waiting(future, mut permit) => {
+                FutureState::Waiting(future, mut permit) => {
                     let Poll::Ready(permit) = permit.as_mut().poll(context) else {
-                        this.state = State::Waiting(future, permit);
+                        this.state = FutureState::Waiting(future, permit);
                         return Poll::Pending;
                     };
                     let scope = this.open_scope(context.waker());
                     scope.was_woken.store(false, Ordering::Release);
-                    (this.must_repoll, this.nudges) = (false, NUDGES.load(Ordering::Acquire));
+                    (this.must_repoll, this.seen_repolls) = (false, REPOLL_COUNTER.load(Ordering::Acquire));
                     is_new = true;
-                    State::InPool(spawn_blocking(move || {
+                    FutureState::InPool(spawn_blocking(move || {
                         let _permit = permit;
                         poll_in_pool(scope, future)
                     }))
                 }
-                State::InPool(mut job) => match Pin::new(&mut job).poll(context) {
+                FutureState::InPool(mut job) => match Pin::new(&mut job).poll(context) {
                     Poll::Pending => {
                         this.must_repoll |= !is_new;
-                        this.state = State::InPool(job);
+                        this.state = FutureState::InPool(job);
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok((_, Poll::Ready(done)))) => return Poll::Ready(done),
                     Poll::Ready(Ok((future, Poll::Pending))) => {
-                        this.state = State::OnThisThread(future);
-                        if !this.is_to_be_polled() {
+                        this.state = FutureState::OnThisThread(future);
+                        if !this.must_poll_again() {
                             return Poll::Pending;
                         }
                         continue;
@@ -129,7 +139,7 @@ where
                         Err(_) => return Poll::Pending,
                     },
                 },
-                State::Over => return Poll::Pending,
+                FutureState::Finished => return Poll::Pending,
             };
         }
     }
@@ -144,29 +154,29 @@ impl<F: Future> Drop for PooledFuture<F> {
 }
 
 /// Polls a future on this pool thread, unless its client has disconnected.
-fn poll_in_pool<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
+fn poll_in_pool<F: Future>(scope: Arc<PoolScope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);
     }
     let waker = Waker::from(Arc::clone(&scope));
-    let _within = CurrentScope::new(Current::InPool(scope));
+    let _within = CurrentScope::new(ThreadActivity::InPool(scope));
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
     (future, polled)
 }
 
 /// Sets the activity of the current thread until this is dropped.
 struct CurrentScope {
-    before: Option<Current>,
+    before: Option<ThreadActivity>,
 }
 
 impl CurrentScope {
-    fn new(current: Current) -> Self {
+    fn new(current: ThreadActivity) -> Self {
         Self { before: Some(CURRENT.replace(current)) }
     }
 
     /// Restores the previous value. Returns the activity of the thread.
-    fn end(mut self) -> Current {
-        self.before.take().map_or(Current::Nothing, |before| CURRENT.replace(before))
+    fn end(mut self) -> ThreadActivity {
+        self.before.take().map_or(ThreadActivity::Nothing, |before| CURRENT.replace(before))
     }
 }
 

@@ -22,10 +22,10 @@ async fn only_large_work_leaves_its_thread() {
     let own = thread::current().id();
     let polled_on = with_timeout(PooledFuture::new(async move {
         let mut threads = vec![thread::current().id()];
-        let small = large(LARGE_BYTES - 1).await;
+        let small = enter_pool_if_large(LARGE_BYTES - 1).await;
         threads.push(thread::current().id());
         drop(small);
-        let guard = large(LARGE_BYTES).await;
+        let guard = enter_pool_if_large(LARGE_BYTES).await;
         assert!(is_in_pool());
         threads.push(thread::current().id());
         yield_now().await;
@@ -38,7 +38,7 @@ async fn only_large_work_leaves_its_thread() {
     .await;
     let is_own: Vec<bool> = polled_on.iter().map(|thread| *thread == own).collect();
     assert_eq!(is_own, [true, true, false, true]);
-    assert!(large(LARGE_BYTES).await.0.is_none() && !is_in_pool());
+    assert!(enter_pool_if_large(LARGE_BYTES).await.0.is_none() && !is_in_pool());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,7 +46,7 @@ async fn a_future_polled_on_the_pool_misses_no_wake() {
     let (asks, mut requested) = mpsc::channel(1);
     let (answers, mut answered) = mpsc::channel(1);
     let answering = tokio::spawn(PooledFuture::new(async move {
-        let _guard = large(LARGE_BYTES).await;
+        let _guard = enter_pool_if_large(LARGE_BYTES).await;
         while let Some(number) = requested.recv().await {
             answers.send(number + 1).await.unwrap();
         }
@@ -62,7 +62,7 @@ async fn a_future_polled_on_the_pool_misses_no_wake() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_built_on_the_pool_arrives_whole() {
     let body = body_from(100, |outlet| async move {
-        let _guard = large(LARGE_BYTES).await;
+        let _guard = enter_pool_if_large(LARGE_BYTES).await;
         for number in 0..2_000_u32 {
             outlet.send(Bytes::from(vec![number.to_le_bytes()[0]; 60])).await.unwrap();
         }
@@ -82,7 +82,7 @@ async fn a_cancelled_job_frees_its_slot() {
         .map(|_| {
             let started = Arc::clone(&started);
             tokio::spawn(PooledFuture::new(async move {
-                let _guard = large(LARGE_BYTES).await;
+                let _guard = enter_pool_if_large(LARGE_BYTES).await;
                 started.fetch_add(1, Ordering::SeqCst);
                 while !is_stopped() {
                     thread::sleep(Duration::from_millis(1));
@@ -99,7 +99,7 @@ async fn a_cancelled_job_frees_its_slot() {
     let is_served = Arc::new(AtomicBool::new(false));
     let served = Arc::clone(&is_served);
     let next = tokio::spawn(PooledFuture::new(async move {
-        let _guard = large(LARGE_BYTES).await;
+        let _guard = enter_pool_if_large(LARGE_BYTES).await;
         served.store(true, Ordering::SeqCst);
     }));
     for _ in 0..100 {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_context::count::estimate_request;
 use endmark_gateway::{BudgetSettings, Settings};
 use endmark_store::{BudgetRow, UsageRow};
@@ -15,17 +15,23 @@ use tokio::net::TcpListener;
 use crate::support::Endmark;
 use crate::support::wire_replies::Wire;
 
-/// Room for a few calls, each of which holds some 8,300 tokens and is estimated with less than a hundred.
-const LIMIT: u64 = 8_500;
+/// Enough for a few abandoned calls. Each holds about 8,300 tokens, but is charged an estimate of less than
+/// 100.
+const SESSION_BUDGET_TOKENS: u64 = 8_500;
 
-fn with_a_session_budget(settings: &mut Settings) {
-    let rule = Rule { scope: Scope::Session, unit: Unit::Tokens, period: Period::Ever, limit: LIMIT };
+fn set_session_budget(settings: &mut Settings) {
+    let rule = BudgetRule {
+        scope: Scope::Session,
+        unit: Unit::Tokens,
+        period: Period::Ever,
+        limit: SESSION_BUDGET_TOKENS,
+    };
     settings.budget =
         BudgetSettings { rules: vec![rule], assume_output_tokens: 10, ..BudgetSettings::default() };
 }
 
 /// Sends a request, and disconnects after the upstream has received it.
-async fn leave(endmark: &Endmark, request: Request) {
+async fn send_and_disconnect(endmark: &Endmark, request: Request) {
     let before = endmark.calls();
     let asking = tokio::spawn(async move { request.send().await.read().await.text() });
     while endmark.calls() == before {
@@ -35,8 +41,8 @@ async fn leave(endmark: &Endmark, request: Request) {
     asking.abort();
 }
 
-/// The calls and the session's budget, once as many calls have their rows.
-async fn settled_calls(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) {
+/// Returns the calls and the session's budget when at least `calls` calls have a row and nothing is held.
+async fn wait_for_settled_calls(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) {
     for _ in 0..400 {
         let reader = endmark.store.reader().unwrap();
         let rows = reader.recent_calls(100).unwrap();
@@ -54,16 +60,16 @@ async fn settled_calls(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, Budge
 async fn clients_that_leave_early_use_up_their_budget() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
-        let endmark = Endmark::start_with(silent, with_a_session_budget).await;
+        let endmark = Endmark::start_with(silent, set_session_budget).await;
         let body = wire.request(stream);
         let prepared_request = || Request::post(endmark.address, wire.path(stream)).json(&body);
         let what = format!("{wire:?} {stream}");
         let (mut rows, mut budget, mut left) = (Vec::new(), None::<BudgetRow>, 0);
         while !budget.as_ref().is_some_and(|budget| budget.is_closed) {
             assert!(left < 9, "{what}: it is never used up: {rows:?}");
-            leave(&endmark, prepared_request()).await;
+            send_and_disconnect(&endmark, prepared_request()).await;
             left += 1;
-            let settled = settled_calls(&endmark, left).await;
+            let settled = wait_for_settled_calls(&endmark, left).await;
             (rows, budget) = (settled.0, Some(settled.1));
         }
         let refused = prepared_request().send().await.read().await;
@@ -82,12 +88,12 @@ async fn clients_that_leave_early_use_up_their_budget() {
 async fn a_stream_abandoned_before_its_first_event_costs_its_prompt() {
     let endmark = Endmark::start_with(
         Script::new().default_answer(Answer::sse(Vec::<String>::new()).stall_after(0)),
-        with_a_session_budget,
+        set_session_budget,
     )
     .await;
     let body = Wire::Chat.request(true);
-    leave(&endmark, endmark.chat(&body)).await;
-    let (_, budget) = settled_calls(&endmark, 1).await;
+    send_and_disconnect(&endmark, endmark.chat(&body)).await;
+    let (_, budget) = wait_for_settled_calls(&endmark, 1).await;
     assert_eq!(budget.spent, estimate_request(&body.to_string(), "m").unwrap().text);
 }
 
@@ -95,14 +101,14 @@ async fn a_stream_abandoned_before_its_first_event_costs_its_prompt() {
 async fn an_abandoned_upstream_call_costs_its_prompt() {
     let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
     let endmark = Endmark::start_with(silent, |settings| {
-        with_a_session_budget(settings);
+        set_session_budget(settings);
         settings.limits.first_byte = Duration::from_millis(200);
         settings.retry.max_retries = 0;
     })
     .await;
     let body = Wire::Chat.request(false);
     assert_eq!(endmark.ask(&body).await.status, 504);
-    let (rows, budget) = settled_calls(&endmark, 1).await;
+    let (rows, budget) = wait_for_settled_calls(&endmark, 1).await;
     assert_eq!(rows[0].ending, "stalled");
     assert_eq!(budget.spent, estimate_request(&body.to_string(), "m").unwrap().text);
 }
@@ -114,7 +120,7 @@ async fn unsent_calls_and_provider_failures_cost_nothing() {
     for at in [Some(closed), None, Some(deaf.local_addr().unwrap())] {
         let failing = Script::new().default_answer(Answer::without_status(Fault::Reset));
         let endmark = Endmark::start_with(failing, |settings| {
-            with_a_session_budget(settings);
+            set_session_budget(settings);
             settings.budget.rules[0].limit = 100_000_000;
             settings.retry.max_retries = 0;
             if let Some(at) = at {
@@ -125,7 +131,7 @@ async fn unsent_calls_and_provider_failures_cost_nothing() {
         .await;
         let mut body = Wire::Chat.request(false);
         if at == deaf.local_addr().ok() {
-            // The system buffers far less for an upstream that reads nothing.
+            // The body exceeds what the system buffers for a connection whose reader does not read.
             body["metadata"]["note"] = json!("word ".repeat(2 << 20));
             let asking = tokio::spawn(endmark.ask_later(&body));
             let _taken = deaf.accept().await.unwrap();
@@ -134,7 +140,7 @@ async fn unsent_calls_and_provider_failures_cost_nothing() {
         } else {
             assert_eq!(endmark.ask(&body).await.status, 502);
         }
-        let (rows, budget) = settled_calls(&endmark, 1).await;
+        let (rows, budget) = wait_for_settled_calls(&endmark, 1).await;
         assert_eq!((rows[0].http_status, rows[0].estimate, budget.spent), (None, None, 0), "{rows:?}");
     }
 }

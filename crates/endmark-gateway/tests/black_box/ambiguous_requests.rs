@@ -1,8 +1,8 @@
-//! Requests that an upstream may interpret differently than the gateway. They evade neither a key's list of models
-//! nor a budget. Without these they are forwarded unchanged.
+//! Requests that an upstream may interpret differently from the gateway. They cannot bypass a key's list of
+//! models or a budget. If neither applies to the client, they are forwarded unchanged.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_gateway::{Secret, Settings};
 use endmark_store::{KeyBudget, NewKey};
 use serde_json::json;
@@ -23,38 +23,38 @@ fn set_budget(settings: &mut Settings) {
     require_keys(settings);
     settings.budget.assume_output_tokens = 10;
     settings.budget.rules =
-        vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
+        vec![BudgetRule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
 }
 
-/// Who sends a request: a client whose key is for `cheap*` alone, one whose key has a budget, one under `[budget]`, and
-/// one without any limit.
+/// The client that sends a request: its key allows only `cheap*`, its key has a budget, `[budget]` applies to
+/// it, or it has no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Who {
-    Listed,
-    Budgeted,
-    UnderBudget,
-    Free,
+enum ClientKind {
+    ModelListKey,
+    BudgetKey,
+    GlobalBudget,
+    Unlimited,
 }
 
-struct Gate {
+struct TestGateway {
     endmark: Endmark,
     secret: Option<String>,
 }
 
-impl Gate {
-    async fn start(who: Who) -> Self {
+impl TestGateway {
+    async fn start(who: ClientKind) -> Self {
         let endmark = Endmark::start_with(
             good_script(),
-            if who == Who::UnderBudget { set_budget } else { require_keys },
+            if who == ClientKind::GlobalBudget { set_budget } else { require_keys },
         )
         .await;
         let mut new = NewKey { name: "alice".to_owned(), ..NewKey::default() };
         match who {
-            Who::Listed => new.models = vec!["cheap*".to_owned()],
-            Who::Budgeted => {
+            ClientKind::ModelListKey => new.models = vec!["cheap*".to_owned()],
+            ClientKind::BudgetKey => {
                 new.budget = Some(KeyBudget { unit: Unit::Tokens, limit: 1_000_000, period: Period::Month });
             }
-            Who::UnderBudget | Who::Free => return Self { endmark, secret: None },
+            ClientKind::GlobalBudget | ClientKind::Unlimited => return Self { endmark, secret: None },
         }
         let secret = endmark.store.add_key(new).await.unwrap().reveal().to_owned();
         Self { endmark, secret: Some(secret) }
@@ -69,88 +69,91 @@ impl Gate {
     }
 }
 
-const MESSAGES: &str = r#""messages":[{"role":"user","content":"Tell."}]"#;
+const MESSAGES_FIELD: &str = r#""messages":[{"role":"user","content":"Tell."}]"#;
 
-/// Requests that make another model work, or make it work more, at some upstream.
-fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
-    use Who::{Budgeted, Listed, UnderBudget};
-    const ALL: &[Who] = &[Listed, Budgeted, UnderBudget];
-    const MONEY: &[Who] = &[Budgeted, UnderBudget];
-    let chat = |fields: &str| format!("{{{fields},{MESSAGES}}}");
+/// Requests that make some upstream use another model, or generate more output, than the gateway reads from
+/// them.
+fn evading_requests() -> Vec<(&'static str, String, &'static [ClientKind])> {
+    use ClientKind::{BudgetKey, GlobalBudget, ModelListKey};
+    const ALL_LIMITED: &[ClientKind] = &[ModelListKey, BudgetKey, GlobalBudget];
+    const WITH_BUDGET: &[ClientKind] = &[BudgetKey, GlobalBudget];
+    let chat = |fields: &str| format!("{{{fields},{MESSAGES_FIELD}}}");
     let cheap = |fields: &str| format!(r#"{{"model":"cheap","input":"a"{fields}}}"#);
     vec![
-        ("/v1/chat/completions", chat(r#""model":"cheap","Model":"dear""#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"dear","model":"cheap""#), ALL),
-        ("/v1/chat/completions", chat(r#""m\u006fdel":"dear","model":"cheap""#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":1,"Max_Tokens":100000"#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":1,"max_to\u212aens":100000"#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"cheap","MAX_TOKENS":100000"#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":"100000""#), MONEY),
-        ("/v1/chat/completions", chat(r#""model":"cheap","N":50"#), ALL),
-        ("/v1/chat/completions", chat(r#""model":"cheap","models":["dear"]"#), &[Listed]),
-        ("/v1/chat/completions", chat(r#""model":"cheap","tools":[{"type":"x","model":"dear"}]"#), &[Listed]),
-        ("/v1/chat/completions", chat(r#""model":"cheap","tools":[],"Tools":[{"model":"dear"}]"#), ALL),
-        ("/v1/chat/completions?model=dear", chat(r#""model":"cheap""#), &[Listed]),
-        ("/v1/embeddings", r#"[{"model":"dear"}]"#.to_owned(), ALL),
-        ("/v1/responses", cheap(r#","background":true"#), MONEY),
-        ("/v1/responses", cheap(r#","background":false,"Background":true"#), ALL),
-        ("/v1beta/models/cheap:generateContent", r#"{"contents":[],"model":"models/dear"}"#.to_owned(), &[Listed]),
+        ("/v1/chat/completions", chat(r#""model":"cheap","Model":"dear""#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"dear","model":"cheap""#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""m\u006fdel":"dear","model":"cheap""#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":1,"Max_Tokens":100000"#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":1,"max_to\u212aens":100000"#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"cheap","MAX_TOKENS":100000"#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"cheap","max_tokens":"100000""#), WITH_BUDGET),
+        ("/v1/chat/completions", chat(r#""model":"cheap","N":50"#), ALL_LIMITED),
+        ("/v1/chat/completions", chat(r#""model":"cheap","models":["dear"]"#), &[ModelListKey]),
+        ("/v1/chat/completions", chat(r#""model":"cheap","tools":[{"type":"x","model":"dear"}]"#), &[ModelListKey]),
+        ("/v1/chat/completions", chat(r#""model":"cheap","tools":[],"Tools":[{"model":"dear"}]"#), ALL_LIMITED),
+        ("/v1/chat/completions?model=dear", chat(r#""model":"cheap""#), &[ModelListKey]),
+        ("/v1/embeddings", r#"[{"model":"dear"}]"#.to_owned(), ALL_LIMITED),
+        ("/v1/responses", cheap(r#","background":true"#), WITH_BUDGET),
+        ("/v1/responses", cheap(r#","background":false,"Background":true"#), ALL_LIMITED),
+        ("/v1beta/models/cheap:generateContent", r#"{"contents":[],"model":"models/dear"}"#.to_owned(), &[ModelListKey]),
         (
             "/v1beta/models/cheap:generateContent",
             r#"{"contents":[],"generationConfig":{"maxOutputTokens":1},"generation_config":{"maxOutputTokens":9}}"#
                 .to_owned(),
-            ALL,
+            ALL_LIMITED,
         ),
-        ("/v1/embeddings", cheap(r#","Model":"dear""#), ALL),
-        ("/v1/embeddings", "input=a".to_owned(), ALL),
-        ("/u/scripted/models/cheap/v1/embeddings", r#"{"model":"dear"}"#.to_owned(), ALL),
-        ("/openai/deployments/cheap/embeddings", r#"{"model":"dear"}"#.to_owned(), &[Listed]),
-        ("/v1/batches", cheap(r#","requests":[{"model":"dear"}]"#), ALL),
-        ("/v1/messages/batches", cheap(r#","requests":[{"params":{"model":"dear"}}]"#), ALL),
-        ("/v1beta/models/cheap:batchEmbedContents", cheap(r#","requests":[{"model":"dear"}]"#), ALL),
+        ("/v1/embeddings", cheap(r#","Model":"dear""#), ALL_LIMITED),
+        ("/v1/embeddings", "input=a".to_owned(), ALL_LIMITED),
+        ("/u/scripted/models/cheap/v1/embeddings", r#"{"model":"dear"}"#.to_owned(), ALL_LIMITED),
+        ("/openai/deployments/cheap/embeddings", r#"{"model":"dear"}"#.to_owned(), &[ModelListKey]),
+        ("/v1/batches", cheap(r#","requests":[{"model":"dear"}]"#), ALL_LIMITED),
+        ("/v1/messages/batches", cheap(r#","requests":[{"params":{"model":"dear"}}]"#), ALL_LIMITED),
+        ("/v1beta/models/cheap:batchEmbedContents", cheap(r#","requests":[{"model":"dear"}]"#), ALL_LIMITED),
         (
             "/v1beta/models/cheap:batchEmbedContents",
             r#"{"requests":[{"model":"models/cheap"},{"model":"models/dear"}]}"#.to_owned(),
-            ALL,
+            ALL_LIMITED,
         ),
         (
             "/v1beta/models/cheap:batchEmbedContents",
             r#"{"requests":[{"model":"models/cheap","Model":"dear"}]}"#.to_owned(),
-            ALL,
+            ALL_LIMITED,
         ),
-        ("/v1beta/models/cheap:batchEmbedContents", r#"{"requests":{"model":"models/dear"}}"#.to_owned(), ALL),
-        ("/v1beta/models/cheap:asyncBatchEmbedContent", cheap(""), ALL),
-        ("/v1/fine_tuning/jobs", cheap(""), ALL),
-        ("/v1/threads/runs", cheap(r#","assistant_id":"of-dear""#), ALL),
-        ("/v1/anything", cheap(r#","items":[{"model":"dear"}]"#), ALL),
-        ("/v1/completions%3f/count_tokens", cheap(""), ALL),
-        ("/v1/completions;/count_tokens", cheap(""), ALL),
-        ("/v1/completions;x", cheap(""), ALL),
-        ("/v1//completions", cheap(""), ALL),
-        ("/v1/completions/", cheap(""), ALL),
-        ("/v1/c%6fmpletions", cheap(""), ALL),
-        ("/V1/completions", cheap(""), ALL),
-        ("/v1/completions?_method=POST", cheap(""), ALL),
-        ("/v1/completions?%5Fmethod=PUT", cheap(""), ALL),
-        ("/v1/completions?$httpMethod=PUT", cheap(""), ALL),
-        ("/v1/completions?fields=choices", cheap(""), MONEY),
-        ("/v1/completions?$fields=choices", cheap(""), MONEY),
-        ("/v1/completions?alt=sse&%24alt=json", cheap(""), MONEY),
+        ("/v1beta/models/cheap:batchEmbedContents", r#"{"requests":{"model":"models/dear"}}"#.to_owned(), ALL_LIMITED),
+        ("/v1beta/models/cheap:asyncBatchEmbedContent", cheap(""), ALL_LIMITED),
+        ("/v1/fine_tuning/jobs", cheap(""), ALL_LIMITED),
+        ("/v1/threads/runs", cheap(r#","assistant_id":"of-dear""#), ALL_LIMITED),
+        ("/v1/anything", cheap(r#","items":[{"model":"dear"}]"#), ALL_LIMITED),
+        ("/v1/completions%3f/count_tokens", cheap(""), ALL_LIMITED),
+        ("/v1/completions;/count_tokens", cheap(""), ALL_LIMITED),
+        ("/v1/completions;x", cheap(""), ALL_LIMITED),
+        ("/v1//completions", cheap(""), ALL_LIMITED),
+        ("/v1/completions/", cheap(""), ALL_LIMITED),
+        ("/v1/c%6fmpletions", cheap(""), ALL_LIMITED),
+        ("/V1/completions", cheap(""), ALL_LIMITED),
+        ("/v1/completions?_method=POST", cheap(""), ALL_LIMITED),
+        ("/v1/completions?%5Fmethod=PUT", cheap(""), ALL_LIMITED),
+        ("/v1/completions?$httpMethod=PUT", cheap(""), ALL_LIMITED),
+        ("/v1/completions?fields=choices", cheap(""), WITH_BUDGET),
+        ("/v1/completions?$fields=choices", cheap(""), WITH_BUDGET),
+        ("/v1/completions?alt=sse&%24alt=json", cheap(""), WITH_BUDGET),
     ]
 }
 
 #[tokio::test]
 async fn ambiguous_fields_do_not_evade_a_limit() {
-    for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::start(who).await;
-        for (path, body, limited) in evasions() {
+    for who in
+        [ClientKind::ModelListKey, ClientKind::BudgetKey, ClientKind::GlobalBudget, ClientKind::Unlimited]
+    {
+        let gate = TestGateway::start(who).await;
+        for (path, body, limited) in evading_requests() {
             let before = gate.endmark.calls();
             let reply = gate.send("POST", path, &body).await;
             if limited.contains(&who) {
                 assert!(matches!(reply.status, 400 | 403), "{who:?} {path} {body}: {}", reply.text());
                 assert_eq!(gate.endmark.calls(), before, "{who:?} {path} {body}");
                 assert!(reply.json()["error"]["message"].is_string(), "{}", reply.text());
-            } else if who == Who::Free {
+            } else if who == ClientKind::Unlimited {
                 assert_eq!(reply.status, 200, "{path} {body}: {}", reply.text());
                 assert_eq!(gate.endmark.upstream.requests()[before].body, body.as_bytes(), "{path}");
             }
@@ -160,9 +163,11 @@ async fn ambiguous_fields_do_not_evade_a_limit() {
 
 #[tokio::test]
 async fn a_body_with_a_json_content_type_is_read_as_json() {
-    for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::start(who).await;
-        let body = format!(r#"{{"model":"cheap","x":"&model=dear&",{MESSAGES}}}"#);
+    for who in
+        [ClientKind::ModelListKey, ClientKind::BudgetKey, ClientKind::GlobalBudget, ClientKind::Unlimited]
+    {
+        let gate = TestGateway::start(who).await;
+        let body = format!(r#"{{"model":"cheap","x":"&model=dear&",{MESSAGES_FIELD}}}"#);
         for (kind, is_json) in [
             ("application/json", true),
             ("Application/JSON; charset=UTF-8", true),
@@ -176,7 +181,7 @@ async fn a_body_with_a_json_content_type_is_read_as_json() {
                 let key = format!("Bearer {}", gate.secret.as_deref().unwrap_or("sk-any"));
                 let sent = Request::post(gate.endmark.address, path).header("content-type", kind);
                 let reply = sent.header("authorization", &key).body(body.clone()).send().await.read().await;
-                let expected = if is_json || who == Who::Free { 200 } else { 400 };
+                let expected = if is_json || who == ClientKind::Unlimited { 200 } else { 400 };
                 assert_eq!(reply.status, expected, "{who:?} {path} {kind}: {}", reply.text());
             }
         }
@@ -185,9 +190,10 @@ async fn a_body_with_a_json_content_type_is_read_as_json() {
 
 #[tokio::test]
 async fn a_plain_request_passes_with_every_limit() {
-    for who in [Who::Listed, Who::Budgeted, Who::UnderBudget] {
-        let gate = Gate::start(who).await;
-        let chat = format!(r#"{{"model":"cheap-1","max_tokens":9,"max_completion_tokens":7,{MESSAGES}}}"#);
+    for who in [ClientKind::ModelListKey, ClientKind::BudgetKey, ClientKind::GlobalBudget] {
+        let gate = TestGateway::start(who).await;
+        let chat =
+            format!(r#"{{"model":"cheap-1","max_tokens":9,"max_completion_tokens":7,{MESSAGES_FIELD}}}"#);
         for (path, body) in [
             ("/v1/chat/completions", chat.as_str()),
             ("/v1/embeddings", r#"{"model":"cheap","input":["a"]}"#),
@@ -210,20 +216,32 @@ async fn a_plain_request_passes_with_every_limit() {
 
 #[tokio::test]
 async fn a_get_or_delete_body_passes_only_without_limits() {
-    for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::start(who).await;
+    for who in
+        [ClientKind::ModelListKey, ClientKind::BudgetKey, ClientKind::GlobalBudget, ClientKind::Unlimited]
+    {
+        let gate = TestGateway::start(who).await;
         for method in ["GET", "DELETE", "OPTIONS"] {
             let reply = gate.send(method, "/v1/chat/completions", r#"{"model":"dear"}"#).await;
-            assert_eq!(reply.status, if who == Who::Free { 200 } else { 400 }, "{who:?}: {}", reply.text());
+            assert_eq!(
+                reply.status,
+                if who == ClientKind::Unlimited { 200 } else { 400 },
+                "{who:?}: {}",
+                reply.text()
+            );
             let reply = gate.send(method, "/v1/chat/completions?_method=POST", "").await;
-            assert_eq!(reply.status, if who == Who::Free { 200 } else { 400 }, "{who:?}: {}", reply.text());
+            assert_eq!(
+                reply.status,
+                if who == ClientKind::Unlimited { 200 } else { 400 },
+                "{who:?}: {}",
+                reply.text()
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn method_and_path_override_headers_are_not_forwarded() {
-    let gate = Gate::start(Who::Free).await;
+    let gate = TestGateway::start(ClientKind::Unlimited).await;
     for (name, path) in [
         ("x-http-method-override", "/v1/models"),
         ("x-http-method", "/v1/chat/completions"),
@@ -245,7 +263,7 @@ async fn method_and_path_override_headers_are_not_forwarded() {
 
 #[tokio::test]
 async fn methods_that_could_echo_a_key_are_refused() {
-    let gate = Gate::start(Who::Free).await;
+    let gate = TestGateway::start(ClientKind::Unlimited).await;
     for method in ["TRACE", "TRACK", "Trace", "CONNECT", "DEBUG", "PROPFIND"] {
         for path in ["/v1/models", "/endmark/readyz"] {
             let target = if method == "CONNECT" { "localhost:80" } else { path };

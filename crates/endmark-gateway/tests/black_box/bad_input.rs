@@ -6,7 +6,7 @@ use testkit::{Answer, Reply, Request, Script, ScriptedModel, chat_reply};
 
 use crate::support::{Endmark, request};
 
-fn message(reply: &Reply) -> String {
+fn error_message(reply: &Reply) -> String {
     let error = reply.json()["error"].clone();
     assert!(error["type"].is_string(), "{error}");
     error["message"].as_str().unwrap_or_default().to_owned()
@@ -19,7 +19,7 @@ async fn invalid_json_is_refused_with_the_position() {
         Request::post(endmark.address, "/v1/chat/completions").body("{\"model\": ").send().await.read().await;
     assert_eq!(reply.status, 400);
     assert_eq!(reply.json()["error"]["type"], "endmark_bad_request");
-    assert!(message(&reply).contains("JSON"), "{}", message(&reply));
+    assert!(error_message(&reply).contains("JSON"), "{}", error_message(&reply));
     assert_eq!(endmark.calls(), 0);
 }
 
@@ -30,7 +30,7 @@ async fn a_body_over_the_limit_is_refused_with_the_limit() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(2_000)}]});
     let reply = endmark.ask(&body).await;
     assert_eq!(reply.status, 413);
-    assert!(message(&reply).contains("1000 bytes"), "{}", message(&reply));
+    assert!(error_message(&reply).contains("1000 bytes"), "{}", error_message(&reply));
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn unreadable_endmark_headers_are_refused() {
     ] {
         let reply = endmark.chat(&request(5)).header(name, value).send().await.read().await;
         assert_eq!(reply.status, 400, "{name}: {value}");
-        assert!(message(&reply).contains(name), "{}", message(&reply));
+        assert!(error_message(&reply).contains(name), "{}", error_message(&reply));
     }
     assert_eq!(endmark.calls(), 0);
 }
@@ -64,12 +64,12 @@ async fn an_html_answer_is_distinguished_from_an_api_error() {
     let endmark = Endmark::start(Script::new().default_answer(page)).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
-    assert!(message(&reply).contains("base_url"), "{}", message(&reply));
+    assert!(error_message(&reply).contains("base_url"), "{}", error_message(&reply));
 
     let endmark = Endmark::start(Script::new().default_answer(Answer::html(502))).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
-    assert!(message(&reply).contains("base_url"), "{}", message(&reply));
+    assert!(error_message(&reply).contains("base_url"), "{}", error_message(&reply));
 }
 
 #[tokio::test]
@@ -102,11 +102,11 @@ async fn an_unreachable_upstream_is_named() {
     .await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
-    let message = message(&reply);
+    let message = error_message(&reply);
     assert!(message.contains("absent") && message.contains(&closed_port.to_string()), "{message}");
 }
 
-/// A response that contains no readable reply is forwarded unchanged. The client may know more about it.
+/// A response without a readable reply is forwarded unchanged, because the client may be able to read it.
 #[tokio::test]
 async fn a_reply_without_a_readable_choice_passes_unread() {
     let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
@@ -129,7 +129,7 @@ async fn a_broken_answer_is_an_error_not_half_a_reply() {
 }
 
 #[tokio::test]
-async fn random_bodies_never_cause_a_panic() {
+async fn malformed_bodies_never_cause_a_panic() {
     let endmark = Endmark::start(ScriptedModel::new("x")).await;
     for body in [
         "",
@@ -159,7 +159,7 @@ async fn a_connection_upgrade_is_refused() {
         .read()
         .await;
     assert_eq!(reply.status, 501);
-    assert!(message(&reply).contains("websocket"), "{}", message(&reply));
+    assert!(error_message(&reply).contains("websocket"), "{}", error_message(&reply));
     assert_eq!(endmark.calls(), 0);
 }
 
@@ -176,7 +176,7 @@ async fn an_unreadable_request_is_judged_by_the_provider() {
         ("/v1beta/models/m:generateContent", r#"{ "contents": {"parts":[{"text":"Hi"}]} }"#),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", "{ }"),
     ];
-    // With this cut, the rest cannot be requested.
+    // The request was not parsed, so the gateway cannot request the rest of this cut reply.
     let cut = r#"{"content":[{"type":"text","text":"The harbour was"}], "stop_reason":"max_tokens"}"#;
     for (path, body) in requests {
         for (status, answer) in [(400, refusal), (200, reply), (200, cut)] {

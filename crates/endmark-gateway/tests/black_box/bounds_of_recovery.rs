@@ -1,15 +1,15 @@
-//! The cost of recovering a reply is limited by the client's request, whatever an upstream answers.
+//! The client's request limits the cost of a recovery, whatever an upstream answers.
 
 use std::time::Duration;
 
-use endmark_gateway::{Mode, Settings};
+use endmark_gateway::{ResumeMode, Settings};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Fault, Request, Script};
+use testkit::{Answer, Fault, ModelFormat, Request, Script};
 
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
-/// A reply with this many choices, all of them cut.
+/// Returns a reply with `count` cut choices.
 fn cut_choices(count: usize) -> Value {
     let choice = |index| json!({"index": index, "message": {"role": "assistant", "content": format!("Choice {index} was qu")}, "finish_reason": "length"});
     let choices: Vec<Value> = (0..count).map(choice).collect();
@@ -28,9 +28,9 @@ async fn excess_choices_cause_no_extra_calls() {
         assert_eq!(choices[1_999]["message"]["content"], "Choice 1999 was qu");
         assert_eq!(choices[1_999]["finish_reason"], "length");
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
-        // There are two attempts for the one choice. A rejection is not an attempt, and ends the recovery.
+        // The requested choice gets two attempts. A refusal is not an attempt, and ends the recovery.
         assert!((2..=3).contains(&endmark.calls()), "{}", endmark.calls());
-        // The first surplus choice represents all of them.
+        // The log has one row for the first surplus choice, which represents all of them.
         let log = endmark.log(2).await;
         assert_eq!(log.len(), 2);
         assert!(log[0].reason.contains("more choices"), "{:?}", log[0].reason);
@@ -44,7 +44,7 @@ async fn each_requested_choice_has_its_own_attempts() {
     let mut body = request(500);
     body["n"] = json!(3);
     endmark.ask(&body).await;
-    // The same text arrives each time, so the second attempt of each choice adds nothing.
+    // Every answer is the same text, so the second attempt for each choice adds nothing.
     assert!((4..=7).contains(&endmark.calls()), "{}", endmark.calls());
     assert_eq!(endmark.log(3).await.len(), 3);
 }
@@ -55,7 +55,7 @@ async fn all_calls_of_a_reply_share_attempts_and_corrections() {
     let refused = [ReplyPart::Call("get_weather", r#"{"city":7}"#); 50];
     // A reply that no attempt completed is corrected once.
     for (parts, at_most) in [(cut, 3), (refused, 1)] {
-        for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
+        for wire in [Wire::Chat, Wire::Other(ModelFormat::Responses)] {
             let first = wire.answer(&parts, End::Calls, false);
             let script =
                 Script::new().then(first).default_answer(wire.answer(&parts[..1], End::Calls, false));
@@ -83,9 +83,10 @@ async fn the_log_counts_failed_calls_but_not_corrections() {
     let mut body = request(500);
     body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "s", "schema": schema}});
     for (script, corrections) in [
-        // Corrected by the third call.
+        // The third call is a correction.
         (Script::new().then(cut()).then(wrong).default_answer(right.clone()), 1),
-        // All calls are rejected permanently. None counts as an attempt, and each was made.
+        // All continuations are refused permanently. They are logged, although a refusal does not count as an
+        // attempt.
         (Script::new().then(cut()).default_answer(refused), 0),
     ] {
         let endmark = Endmark::start_with(script, |settings| settings.retry.max_retries = 0).await;
@@ -97,12 +98,12 @@ async fn the_log_counts_failed_calls_but_not_corrections() {
 }
 
 fn with_short_timeouts(settings: &mut Settings) {
-    settings.resume.mode = Mode::On;
+    settings.resume.mode = ResumeMode::On;
     settings.resume.max_time = Duration::from_secs(1);
     settings.limits.heartbeat = Duration::from_millis(200);
 }
 
-/// An answer with the rest of `{"a": "` that lasts for a quarter of a minute.
+/// Returns an answer that takes 15 seconds to send the rest of `{"a": "`.
 fn slow_answer(stream: bool) -> Answer {
     let words = ["word "; 300];
     if stream {
@@ -125,10 +126,10 @@ async fn an_endless_continuation_is_stopped_in_time() {
         let mut body = if stream { stream_request(20) } else { request(20) };
         body["response_format"] = json!({"type": "json_object"});
         let reply = endmark.ask(&body).await;
-        // All of it would have taken longer than a client waits, and the second attempt as long again.
+        // The complete answer would exceed the time limit, so no second attempt is made.
         assert_eq!(endmark.calls(), 2, "{stream}");
         assert!(
-            !matches!(endmark.upstream.outcomes()[1], Some(testkit::Outcome::Delivered)),
+            !matches!(endmark.upstream.outcomes()[1], Some(testkit::ResponseOutcome::Delivered)),
             "{:?}",
             endmark.upstream.outcomes()
         );
@@ -145,7 +146,7 @@ async fn an_endless_continuation_is_stopped_in_time() {
     }
 }
 
-/// Each call is over in time, and all of them together are not.
+/// Each call alone is within the time limit, but all calls together exceed it.
 #[tokio::test]
 async fn all_recovery_calls_share_one_time_limit() {
     let beginning = r#"{"a": "the first words of it and "#;
@@ -169,20 +170,21 @@ async fn all_recovery_calls_share_one_time_limit() {
     }
 }
 
-/// Returns the number of tokens that a request allows.
+/// Returns the output limit of a request in tokens, or 0 if it has none.
 fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
 }
 
-/// The beginning of an endless document: a word for each allowed token, all of them equal or not.
-fn endless_words(
+/// Returns a model that never finishes its document. It writes one word for each allowed token, always the
+/// same word if it loops.
+fn endless_model(
     wire: Wire,
     loops: bool,
     stream: bool,
-) -> impl Fn(&testkit::Received) -> Answer + Send + Sync {
-    move |request: &testkit::Received| {
+) -> impl Fn(&testkit::ReceivedRequest) -> Answer + Send + Sync {
+    move |request: &testkit::ReceivedRequest| {
         let limit = requested_limit(&request.json());
         let word = |at: u64| if loops { "again ".to_owned() } else { format!("word{} ", at * at % 9_973) };
         let mut words: Vec<String> = (0..limit).map(word).collect();
@@ -190,12 +192,12 @@ fn endless_words(
             words = vec![r#"{"a": "the first words "#.to_owned()];
         }
         if stream {
-            // No counts: Chat has them only where they are asked for, and servers leave them out.
+            // The stream has no token counts: Chat sends them only on request, and some servers omit them.
             let parts: Vec<String> = words.chunks(64).map(<[String]>::concat).collect();
             let parts: Vec<ReplyPart<'_>> = parts.iter().map(|text| ReplyPart::Text(text)).collect();
             return wire.answer(&parts, End::Limit, true);
         }
-        let mut reply = wire.whole_reply(&[ReplyPart::Text(&words.concat())], wire.word(End::Limit));
+        let mut reply = wire.whole_reply(&[ReplyPart::Text(&words.concat())], wire.finish_reason(End::Limit));
         let count = json!(words.len());
         for path in
             ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
@@ -211,9 +213,9 @@ fn endless_words(
 fn with_limit(wire: Wire, limit: u64, stream: bool) -> Value {
     let mut body = wire.request(stream);
     match wire {
-        Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(limit),
-        Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(limit),
-        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(limit),
+        Wire::Chat | Wire::Other(ModelFormat::Messages) => body["max_tokens"] = json!(limit),
+        Wire::Other(ModelFormat::Responses) => body["max_output_tokens"] = json!(limit),
+        Wire::Other(ModelFormat::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(limit),
     }
     body
 }
@@ -225,7 +227,7 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
     for (wire, stream) in Wire::ALL.map(|wire| (wire, false)).into_iter().chain([(Wire::Chat, true)]) {
         for (mode, factor, bound, limit) in modes {
             for loops in [false, true] {
-                let endmark = Endmark::start_with(endless_words(wire, loops, stream), |settings| {
+                let endmark = Endmark::start_with(endless_model(wire, loops, stream), |settings| {
                     settings.resume.client_limit_factor = factor;
                     settings.resume.max_attempts = 6;
                 })
@@ -245,13 +247,13 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
                 assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
                 assert!(limits.iter().sum::<u64>() <= bound, "{what}");
                 if stream && !loops {
-                    // The client has a beginning that could not be joined, which ended the recovery.
+                    // The client already has a beginning that could not be joined, which ended the recovery.
                     continue;
                 }
                 let named = if loops { "repeated itself" } else { "[resume] client_limit_factor" };
                 let reason = endmark.log(1).await[0].reason.clone();
                 assert!(reason.contains(named), "{what}: {reason}");
-                let disclosed = match wire.hear(&reply).endmark {
+                let disclosed = match wire.read_reply(&reply).endmark {
                     Some(disclosed) => disclosed["reason"].as_str().unwrap_or_default().to_owned(),
                     None => reply.header("x-endmark-reason").unwrap_or_default().to_owned(),
                 };
@@ -261,9 +263,9 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
     }
 }
 
-/// The reasoning of a model used the client's limit. Requesting the reply again is not a continuation.
+/// The model's reasoning used up the client's limit. Repeating the request is not a continuation.
 #[tokio::test]
-async fn a_call_after_an_empty_reply_does_not_count() {
+async fn repeating_a_request_after_an_empty_reply_is_not_a_continuation() {
     let mut empty = Wire::Chat.whole_reply(&[ReplyPart::Text("")], "length");
     empty["choices"][0]["message"]["reasoning_content"] = json!("I think about it. ");
     empty["usage"]["completion_tokens"] = json!(3_000);
@@ -291,10 +293,10 @@ async fn a_looping_stream_is_also_stopped_upstream() {
     let reason = heard.endmark.unwrap_or_default()["reason"].to_string();
     assert!(reason.contains("it repeated itself and was stopped"), "{reason}");
     let outcome = &endmark.upstream.outcomes()[1];
-    assert!(!matches!(outcome, Some(testkit::Outcome::Delivered)), "{outcome:?}");
+    assert!(!matches!(outcome, Some(testkit::ResponseOutcome::Delivered)), "{outcome:?}");
 }
 
-/// An upstream that is overloaded is not waited for beyond the time of the recovery.
+/// The gateway does not wait for an overloaded upstream beyond the time limit of the recovery.
 #[tokio::test]
 async fn waits_count_toward_the_recovery_time() {
     let first = Wire::Chat.answer(&[ReplyPart::Text(r#"{"a": "the first words "#)], End::Limit, false);
@@ -312,14 +314,15 @@ async fn waits_count_toward_the_recovery_time() {
     assert!(reply.header("x-endmark-reason").is_some_and(|reason| reason.contains("[resume] max_seconds")));
 }
 
-/// Text that is held back does not reach the client, however fast it arrives.
+/// Text that the gateway holds back does not reach the client, so the client needs heartbeats.
 #[tokio::test]
 async fn a_client_gets_heartbeats_during_recovery() {
     let beginning = r#"{"a": "the first words of it and "#;
     let held = Wire::Chat.frames(&[ReplyPart::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
     let held_rest =
         Wire::Chat.answer(&[ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
-    // The whole document again, one character at a time. All of it is held back until its seam is certain.
+    // The model repeats the document, one character at a time. The gateway holds all of it back until the
+    // seam is certain.
     let characters: Vec<String> = beginning.chars().chain("more\"}".chars()).map(String::from).collect();
     let parts: Vec<ReplyPart<'_>> = characters.iter().map(|character| ReplyPart::Text(character)).collect();
     let slow = Answer::sse(Wire::Chat.frames(&parts, Some(End::Turn))).pause(Duration::from_millis(50));
@@ -343,7 +346,7 @@ async fn a_client_gets_heartbeats_during_recovery() {
 
 #[tokio::test]
 async fn every_gemini_chunk_has_a_part() {
-    let wire = Wire::Other(Dialect::Gemini);
+    let wire = Wire::Other(ModelFormat::Gemini);
     let frames = wire.frames(&[ReplyPart::Text("The harbour was quiet")], None);
     let dropped = Answer::sse(frames.clone()).fault(frames.concat().len(), Fault::Reset);
     let rest = wire.answer(&[ReplyPart::Text(" and grey.")], End::Turn, true);
@@ -365,14 +368,14 @@ async fn every_gemini_chunk_has_a_part() {
 
 #[tokio::test]
 async fn a_base_url_works_with_and_without_a_version() {
-    for dialect in [Dialect::Messages, Dialect::Gemini] {
+    for dialect in [ModelFormat::Messages, ModelFormat::Gemini] {
         let wire = Wire::Other(dialect);
         for stream in [false, true] {
             let cut = wire.answer(&[ReplyPart::Text("The harbour was qu")], End::Limit, stream);
             let rest = wire.answer(&[ReplyPart::Text("iet.")], End::Turn, stream);
             let script = Script::new().then(cut).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| {
-                settings.resume.mode = Mode::On;
+                settings.resume.mode = ResumeMode::On;
                 let upstream = &mut settings.upstreams[0];
                 upstream.provider =
                     endmark_wire::format::find(wire.path(stream).split('?').next().unwrap(), Some("alt=sse"))

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_context::count::estimate_request;
 use endmark_context::{Model, Models, Prices, Rates};
-use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
-use endmark_store::{BudgetRow, Raised};
+use endmark_gateway::{BudgetSettings, ResumeMode, Secret, Settings};
+use endmark_store::{BudgetRow, RaiseOutcome};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
+use testkit::{Answer, ModelFormat, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
 use tokio::sync::Barrier;
 
 use crate::support::over_postgresql::is_over_postgresql;
@@ -18,42 +18,43 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, request, text};
 
 /// Tokens that the scripted upstream bills for each call.
-const BILLED: u64 = 30;
+const BILLED_TOKENS_PER_CALL: u64 = 30;
 
 fn good_answer() -> Answer {
-    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
+    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED_TOKENS_PER_CALL - 20)))
 }
 
 /// Returns the amount that the first call of a session holds: its prompt with a margin, and its limit.
-fn first_hold(request: &Value) -> u64 {
+fn first_hold_tokens(request: &Value) -> u64 {
     let prompt = estimate_request(&request.to_string(), "scripted").unwrap().text;
     10 + (prompt * 11).div_ceil(10) + prompt
 }
 
-fn rule(scope: Scope, unit: Unit, limit: u64) -> Rule {
+fn rule(scope: Scope, unit: Unit, limit: u64) -> BudgetRule {
     let period = if scope == Scope::Session { Period::Ever } else { Period::Day };
-    Rule { scope, unit, period, limit }
+    BudgetRule { scope, unit, period, limit }
 }
 
-fn with_rules(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
+fn with_rules(rules: Vec<BudgetRule>) -> impl FnOnce(&mut Settings) {
     move |settings| {
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
     }
 }
 
-/// Number of concurrent requests. With PostgreSQL, each that does not fit requests shares of others several times,
-/// and a busy machine may not answer a thousand in time.
-fn at_once() -> usize {
+/// Returns the number of concurrent requests. With PostgreSQL, a request that does not fit asks for other
+/// instances' shares several times, and a busy machine may not answer 1,000 requests in time.
+fn concurrent_request_count() -> usize {
     if is_over_postgresql() { 200 } else { 1_000 }
 }
 
-/// Returns the state of a budget when no call holds any of it.
-async fn settled_budget(endmark: &Endmark, scope: &str) -> BudgetRow {
-    settled_at(endmark, scope, 0).await
+/// Returns the state of a budget when no call holds a part of it.
+async fn wait_for_settled_budget(endmark: &Endmark, scope: &str) -> BudgetRow {
+    wait_for_spending(endmark, scope, 0).await
 }
 
-/// Waits until a budget has spent at least this much. A call within a lease is not in the row before it is over.
-async fn settled_at(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
+/// Waits until at least this much of a budget is spent. A call under a lease is not in the row until the call
+/// ends.
+async fn wait_for_spending(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
     for _ in 0..200 {
         let rows = endmark.store.reader().unwrap().budgets().unwrap();
         if rows.iter().all(|row| row.held == 0)
@@ -69,9 +70,9 @@ async fn settled_at(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
-    let requests = at_once();
-    // Thirty calls with their holds: the prompt and the limit.
-    let held = first_hold(&request(10));
+    let requests = concurrent_request_count();
+    // Room for 30 calls, each with its hold: the prompt and the output limit.
+    let held = first_hold_tokens(&request(10));
     let limit = 30 * held;
     let slow = || Script::new().default_answer(good_answer().wait(Duration::from_millis(300)));
     let endmark = Endmark::start_with(slow(), |settings| {
@@ -94,7 +95,7 @@ async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     let mut note = |reply: Reply| match reply.status {
         200 if reply.header("x-endmark-budget") == Some("closing") => closing += 1,
         200 => served += 1,
-        // Other calls hold the rest. Their cost will be lower, and an official client retries.
+        // Other calls hold the rest of the budget but will cost less, so the client may retry.
         429 => {
             let body = reply.json();
             assert_eq!(
@@ -116,18 +117,18 @@ async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     for task in tasks {
         note(task.await.unwrap());
     }
-    settled_budget(&endmark, "session").await;
-    // Calls spend the rest one after another, until the first that does not fit becomes the closing call.
-    for _ in 0..=limit / BILLED + 1 {
+    wait_for_settled_budget(&endmark, "session").await;
+    // Further calls spend the rest one by one. The first call that does not fit becomes the closing call.
+    for _ in 0..=limit / BILLED_TOKENS_PER_CALL + 1 {
         note(endmark.ask(&request(10)).await);
     }
     assert_eq!(closing, 1, "one closing call, and no more");
     assert!(refused > 0, "after which all are refused");
     assert!(served >= 30, "what fits is served: {served}");
-    let billed = endmark.calls() as u64 * BILLED;
+    let billed = endmark.calls() as u64 * BILLED_TOKENS_PER_CALL;
     assert_eq!(endmark.calls(), served + closing);
-    assert!(billed <= limit + BILLED, "{billed} billed of {limit}");
-    let session = settled_budget(&endmark, "session").await;
+    assert!(billed <= limit + BILLED_TOKENS_PER_CALL, "{billed} billed of {limit}");
+    let session = wait_for_settled_budget(&endmark, "session").await;
     assert_eq!(session.spent, billed, "the budget knows what was billed");
 }
 
@@ -144,11 +145,11 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
         let reply = endmark.ask(&prepared_request).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let left = reply.header("x-endmark-budget-remaining").unwrap();
-        // The request's own hold is not subtracted.
-        assert_eq!(left, format!("{} tokens of all", 300 - (calls - 1) * BILLED));
-        settled_at(&endmark, "all", calls * BILLED).await;
+        // The reported remainder still includes the amount held for this request.
+        assert_eq!(left, format!("{} tokens of all", 300 - (calls - 1) * BILLED_TOKENS_PER_CALL));
+        wait_for_spending(&endmark, "all", calls * BILLED_TOKENS_PER_CALL).await;
     }
-    assert_eq!(settled_budget(&endmark, "all").await.spent, 6 * BILLED);
+    assert_eq!(wait_for_settled_budget(&endmark, "all").await.spent, 6 * BILLED_TOKENS_PER_CALL);
     let refused = endmark.ask(&request(200)).await;
     assert_eq!((refused.status, refused.header("x-should-retry")), (402, Some("false")));
     assert_eq!(refused.header("retry-after"), None);
@@ -169,14 +170,15 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
 #[tokio::test]
 async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
     for wire in Wire::ALL {
-        let reply = wire.whole_reply(&[ReplyPart::Text("All that was found.")], wire.word(End::Turn));
+        let reply =
+            wire.whole_reply(&[ReplyPart::Text("All that was found.")], wire.finish_reason(End::Turn));
         // The first call costs 4,005 tokens.
         let dear = reply.to_string().replace(":7", ":4000").replace(":12", ":4005");
         let dear: Value = serde_json::from_str(&dear).unwrap();
         let script = Script::new().then(Answer::json(200, &dear)).default_answer(Answer::json(200, &reply));
         let endmark =
             Endmark::start_with(script, with_rules(vec![rule(Scope::Session, Unit::Tokens, 9_000)])).await;
-        // The next one may need more than is left: its limit is 8,192.
+        // The next call may need more than is left, because its output limit is 8,192.
         let body = wire.request(false);
         let prepared_request = || Request::post(endmark.address, wire.path(false)).json(&body);
         let reply = prepared_request().send().await.read().await;
@@ -193,11 +195,11 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
         assert_eq!(refused.status, 402, "{wire:?}: {}", refused.text());
         assert_eq!(refused.json()["endmark"]["budget"], "session", "{wire:?}");
         assert_eq!(endmark.calls(), 2);
-        let session = settled_budget(&endmark, "session").await;
+        let session = wait_for_settled_budget(&endmark, "session").await;
         assert!(session.is_closed);
         // `endmark budget raise` lets the session continue.
         let raised = endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await;
-        assert_eq!(raised, Ok(Raised::To(50_000)));
+        assert_eq!(raised, Ok(RaiseOutcome::Raised(50_000)));
         let reply = prepared_request().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
         let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
@@ -205,7 +207,7 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
     }
 }
 
-/// The limit of that call is the gateway's, and the log does not call it the client's.
+/// The gateway sets the limit of the closing call, so the log must not call it the client's limit.
 #[tokio::test]
 async fn a_closing_call_at_its_limit_is_not_logged_as_the_clients_limit() {
     let cut = Answer::json(200, &chat_reply("All that was", "length", (20, 1_024)));
@@ -213,14 +215,14 @@ async fn a_closing_call_at_its_limit_is_not_logged_as_the_clients_limit() {
     let spends = Answer::json(200, &chat_reply("A part.", "stop", (20, 4_990)));
     let endmark = Endmark::start_with(Script::new().then(spends).default_answer(cut), change).await;
     endmark.ask(&request(100)).await;
-    settled_budget(&endmark, "session").await;
+    wait_for_settled_budget(&endmark, "session").await;
     let reply = endmark.ask(&request(3_000)).await;
     assert_eq!(reply.header("x-endmark-budget"), Some("closing"));
     let log = endmark.log(1).await;
-    assert_eq!(log[0].reason, endmark_store::LEFT_BY_CLOSING_LIMIT);
+    assert_eq!(log[0].reason, endmark_store::REASON_CLOSING_LIMIT);
 }
 
-/// The session is closed by this call, and there is no second one. The client gets the error.
+/// A failed closing call still closes the session. The client gets the error.
 #[tokio::test]
 async fn a_failed_closing_call_returns_its_own_error() {
     let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
@@ -239,25 +241,25 @@ async fn a_failed_closing_call_returns_its_own_error() {
     assert_eq!(endmark.ask(&request(9_000)).await.status, 402);
 }
 
-/// The refusal does not disclose what was spent, and the session continues.
+/// A request larger than the whole budget is refused with the spent amount, and the session stays open.
 #[tokio::test]
 async fn a_request_larger_than_the_budget_closes_no_session() {
     let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), change).await;
-    for spent in [0, BILLED] {
+    for spent in [0, BILLED_TOKENS_PER_CALL] {
         let refused = endmark.ask(&request(6_000)).await;
         assert_eq!(refused.status, 402, "{}", refused.text());
         assert!(refused.text().contains("larger than the whole budget"), "{}", refused.text());
         assert_eq!(refused.json()["endmark"]["spent"], spent);
         assert_eq!(endmark.ask(&request(10)).await.status, 200);
-        settled_budget(&endmark, "session").await;
+        wait_for_settled_budget(&endmark, "session").await;
     }
 }
 
-/// A video URL has few bytes and many tokens, and does not affect the estimate of the text after it.
+/// A video URL has few bytes but many tokens. It must not affect the estimate for the text after it.
 #[tokio::test]
 async fn a_video_url_does_not_raise_the_text_estimate() {
-    let gemini = Wire::Other(Dialect::Gemini);
+    let gemini = Wire::Other(ModelFormat::Gemini);
     let mut reply = gemini.whole_reply(&[ReplyPart::Text("It is a harbour.")], "STOP");
     reply["usageMetadata"] =
         json!({"promptTokenCount": 20_000, "candidatesTokenCount": 50, "totalTokenCount": 20_050});
@@ -281,7 +283,7 @@ async fn a_budget_stops_recovery_and_the_cut_reply_stays() {
     let run = async |limit: u64| {
         let endmark = Endmark::start_with(ScriptedModel::new(whole), |settings| {
             with_rules(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
         })
         .await;
         let reply = endmark.ask(&request(8)).await;
@@ -299,7 +301,7 @@ async fn a_budget_stops_recovery_and_the_cut_reply_stays() {
 #[tokio::test]
 async fn dollars_are_held_and_an_unpriced_model_is_refused() {
     let mut models = Models::builtin().clone();
-    // A dollar for a thousand tokens, whatever they are.
+    // One dollar per 1,000 tokens, for both input and output.
     let rates = Rates { input: Some(1_000_000_000_000), output: Some(1_000_000_000_000), ..Rates::default() };
     models.add("scripted", Model { prices: Prices::flat(rates), ..Model::default() });
     let models = Arc::new(models);
@@ -311,7 +313,7 @@ async fn dollars_are_held_and_an_unpriced_model_is_refused() {
     .await;
     let reply = endmark.ask(&request(10)).await;
     assert_eq!((reply.status, reply.header("x-endmark-cost-usd")), (200, Some("0.030000000")));
-    assert_eq!(settled_budget(&endmark, "model").await.spent, 30_000_000);
+    assert_eq!(wait_for_settled_budget(&endmark, "model").await.spent, 30_000_000);
     let refused = endmark.ask(&request(100)).await;
     assert_eq!(refused.status, 402);
     assert_eq!(refused.json()["endmark"]["unit"], "nano_usd");
@@ -338,9 +340,9 @@ async fn failed_and_unsent_calls_cost_nothing() {
     )
     .await;
     assert_eq!(endmark.ask(&request(10)).await.status, 400);
-    assert_eq!(settled_budget(&endmark, "key").await.spent, 0);
+    assert_eq!(wait_for_settled_budget(&endmark, "key").await.spent, 0);
     assert_eq!(endmark.ask(&request(10)).await.status, 200);
-    assert_eq!(settled_budget(&endmark, "key").await.spent, BILLED);
+    assert_eq!(wait_for_settled_budget(&endmark, "key").await.spent, BILLED_TOKENS_PER_CALL);
 }
 
 #[tokio::test]
@@ -360,7 +362,7 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
     let receiver = Upstream::start(Script::new().default_answer(Answer::json(200, &Value::Null))).await;
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
         with_rules(vec![
-            rule(Scope::Model, Unit::Tokens, 10 * BILLED),
+            rule(Scope::Model, Unit::Tokens, 10 * BILLED_TOKENS_PER_CALL),
             rule(Scope::All, Unit::Tokens, 1_000),
         ])(settings);
         settings.budget.webhook = Some(format!("http://{}/hook", receiver.address()));
@@ -370,12 +372,12 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
     let headers = |reply: &Reply| reply.header("x-endmark-budget").map(str::to_owned);
     assert_eq!(headers(&endmark.ask(&request(250)).await), None, "what is held is not spent");
     for calls in 1..8 {
-        assert_eq!(settled_budget(&endmark, "model").await.spent, calls * BILLED);
+        assert_eq!(wait_for_settled_budget(&endmark, "model").await.spent, calls * BILLED_TOKENS_PER_CALL);
         assert_eq!(headers(&endmark.ask(&request(10)).await), None, "{calls}");
     }
-    assert_eq!(settled_budget(&endmark, "model").await.spent, 8 * BILLED);
+    assert_eq!(wait_for_settled_budget(&endmark, "model").await.spent, 8 * BILLED_TOKENS_PER_CALL);
     assert_eq!(headers(&endmark.ask(&request(10)).await), Some("80%".to_owned()), "spent");
-    assert_eq!(settled_budget(&endmark, "model").await.spent, 9 * BILLED);
+    assert_eq!(wait_for_settled_budget(&endmark, "model").await.spent, 9 * BILLED_TOKENS_PER_CALL);
     receiver.wait_for_requests(1).await;
     let came = receiver.requests();
     let event = came[0].json();
@@ -386,7 +388,7 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
         json!("model"),
         json!("scripted"),
         json!("tokens"),
-        json!(10 * BILLED),
+        json!(10 * BILLED_TOKENS_PER_CALL),
     ];
     assert_eq!((came.len(), fields), (1, expected));
     assert!(came[0].header("x-endmark-signature").unwrap().starts_with("sha256="));
@@ -396,9 +398,9 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_concurrent_requests_overdraw_no_shared_budget() {
-    let requests = at_once();
-    let held = first_hold(&request(10));
-    // Each model has room for forty, the key for sixty, the day for a hundred.
+    let requests = concurrent_request_count();
+    let held = first_hold_tokens(&request(10));
+    // Each model has room for 40 calls, the key for 60, and the day for 100.
     let rules = [(Scope::Model, 40), (Scope::Key, 60), (Scope::All, 100)];
     let limits = rules.map(|(scope, calls)| (scope, calls * held));
     let slow = Script::new().default_answer(good_answer().wait(Duration::from_millis(300)));
@@ -431,7 +433,7 @@ async fn a_thousand_concurrent_requests_overdraw_no_shared_budget() {
     }
     assert_eq!(endmark.calls(), served, "none is lost, and none made twice");
     assert!(served >= 40, "what fits is served: {served}");
-    settled_budget(&endmark, "all").await;
+    wait_for_settled_budget(&endmark, "all").await;
     let rows = endmark.store.reader().unwrap().budgets().unwrap();
     assert_eq!(rows.len(), 2 + 3 + 1, "{rows:?}");
     for row in rows {
@@ -439,7 +441,7 @@ async fn a_thousand_concurrent_requests_overdraw_no_shared_budget() {
         assert!(row.spent <= *limit, "{row:?} of {limit}");
         assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
     }
-    assert_eq!(settled_budget(&endmark, "all").await.spent, served as u64 * BILLED);
+    assert_eq!(wait_for_settled_budget(&endmark, "all").await.spent, served as u64 * BILLED_TOKENS_PER_CALL);
 }
 
 over_postgresql! {

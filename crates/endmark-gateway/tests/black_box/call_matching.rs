@@ -1,17 +1,17 @@
-//! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
+//! A cut call never gets the arguments of another call, whatever the upstream answers.
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_recovery::Strategies;
-use testkit::{Answer, Dialect, Received, Script};
+use testkit::{Answer, ModelFormat, ReceivedRequest, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const PARIS: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
-const NOTHING_YET: ReplyPart<'static> = ReplyPart::Call("get_time", "");
+const CALL_WITHOUT_ARGUMENTS: ReplyPart<'static> = ReplyPart::Call("get_time", "");
 
-/// What the client has of the cut call at the end: nothing that could be carried out.
-fn assert_honest(
+/// Checks that the cut call is reported as cut, and returns a description and the body of the reply.
+fn assert_reported_as_cut(
     wire: Wire,
     first_parts: &[ReplyPart<'_>],
     answered: &[ReplyPart<'_>],
@@ -21,7 +21,7 @@ fn assert_honest(
     let whole = wire.answer(answered, End::Calls, false);
     let streamed = wire.answer(answered, End::Calls, true);
     let is_first = std::sync::atomic::AtomicBool::new(true);
-    let respond = move |request: &Received| {
+    let respond = move |request: &ReceivedRequest| {
         if is_first.swap(false, std::sync::atomic::Ordering::Relaxed) {
             return first.clone();
         }
@@ -38,23 +38,26 @@ fn assert_honest(
             heard.endmark.as_ref().and_then(|disclosed| disclosed["outcome"].as_str().map(str::to_owned));
         let disclosed = disclosed.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned));
         assert_eq!(disclosed.as_deref(), Some("exhausted"), "{what}");
-        assert!(heard.stop.is_none() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
+        assert!(
+            heard.stop.is_none() || heard.stop.as_deref() == Some(wire.finish_reason(End::Limit)),
+            "{what}"
+        );
         (what, reply.text())
     }
 }
 
 async fn assert_no_foreign_text(stream: bool) {
     let first_parts: [&[ReplyPart<'_>]; 2] =
-        [&[ReplyPart::Text("Let me look."), NOTHING_YET], &[PARIS, NOTHING_YET]];
+        [&[ReplyPart::Text("Let me look."), CALL_WITHOUT_ARGUMENTS], &[PARIS, CALL_WITHOUT_ARGUMENTS]];
     let others: [&[ReplyPart<'_>]; 4] = [
         &[ReplyPart::Call("get_weather", r#"{"city":"STOLEN"}"#)],
         &[ReplyPart::Text(r#"{"oops":"STOLEN"}"#)],
-        // The same calls, in another order: where the cut call stands first, that is the rest of it.
+        // The same calls in another order: the cut call comes first.
         &[
             ReplyPart::Call("get_time", r#"{"tz":"STOLEN"}"#),
             ReplyPart::Call("get_weather", r#"{"tz":"STOLEN"}"#),
         ],
-        // The same place, behind another call than the one that the client has.
+        // The cut call is at the same position, but follows a call that differs from the client's.
         &[
             ReplyPart::Call("get_weather", r#"{"city":"Rome"}"#),
             ReplyPart::Call("get_time", r#"{"tz":"STOLEN"}"#),
@@ -63,7 +66,7 @@ async fn assert_no_foreign_text(stream: bool) {
     for wire in Wire::ALL {
         for (first_parts, others) in [(first_parts[0], &others[..2]), (first_parts[1], &others[..])] {
             for answered in others {
-                let (what, came) = assert_honest(wire, first_parts, answered, stream).await;
+                let (what, came) = assert_reported_as_cut(wire, first_parts, answered, stream).await;
                 assert!(!came.contains("STOLEN"), "{what}");
             }
         }
@@ -87,50 +90,50 @@ async fn a_continued_call_does_not_become_the_end_of_another_call() {
             let first_parts = [ReplyPart::Call("get_weather", r#"{"path":"/a","mo"#)];
             let answered = [ReplyPart::Call("get_time", r#"{"path":"/a","mode":"STOLEN"}"#)];
             if wire == Wire::ALL[2] && !stream {
-                // Not streamed, Messages has no beginning of an input.
+                // An unstreamed Messages reply does not contain the beginning of a cut input.
                 continue;
             }
-            let (what, came) = assert_honest(wire, &first_parts, &answered, stream).await;
+            let (what, came) = assert_reported_as_cut(wire, &first_parts, &answered, stream).await;
             assert!(!came.contains("STOLEN"), "{what}");
         }
     }
 }
 
-/// The same calls again, and the cut one whole.
+/// The answer repeats all calls, and the cut call is whole.
 #[tokio::test]
 async fn the_same_call_after_the_same_calls_is_a_continuation() {
     for wire in Wire::ALL {
         for stream in [false, true] {
-            // The whitespace is not the same, and the ids are not.
+            // The whitespace and the ids differ from the first reply.
             let again = [
                 ReplyPart::Call("get_weather", r#"{ "city": "Paris" }"#),
                 ReplyPart::Call("get_time", r#"{"tz":"CET"}"#),
             ];
             let script = Script::new()
-                .then(wire.answer(&[PARIS, NOTHING_YET], End::Limit, stream))
+                .then(wire.answer(&[PARIS, CALL_WITHOUT_ARGUMENTS], End::Limit, stream))
                 .then(wire.answer(&again, End::Calls, stream && wire != Wire::ALL[3]))
                 .default_answer(wire.answer(&again, End::Calls, false));
             let endmark = Endmark::start(script).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
             let calls: Vec<(&str, &str)> =
-                heard.calls.iter().map(|(name, made)| (name.as_str(), made.as_str())).collect();
+                heard.tool_calls.iter().map(|(name, made)| (name.as_str(), made.as_str())).collect();
             assert_eq!(
                 calls,
                 [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)],
                 "{what}"
             );
-            assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+            assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Calls)), "{what}");
         }
     }
 }
 
-/// A message without content is refused when a client sends it back in its conversation.
+/// A provider rejects a history that contains a message without content.
 #[tokio::test]
 async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
     let disclosed = "[A call of get_weather was cut off here, and is left out.]";
     let cut = [ReplyPart::Call("get_weather", "{\"city\": \"Ber")];
-    for wire in [Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
+    for wire in [Wire::Other(ModelFormat::Messages), Wire::Other(ModelFormat::Gemini)] {
         for (said, expected) in
             [(&cut[..], disclosed), (&[ReplyPart::Text("One moment."), cut[0]][..], "One moment.")]
         {
@@ -138,25 +141,26 @@ async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
             let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, false);
             let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(other)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
-            assert_eq!((heard.text.as_str(), heard.calls.len()), (expected, 0), "{}", reply.text());
-            assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
+            assert_eq!((heard.text.as_str(), heard.tool_calls.len()), (expected, 0), "{}", reply.text());
+            assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Limit)), "{}", reply.text());
         }
     }
-    // In a stream it is left out where it was held back.
-    let wire = Wire::Other(Dialect::Messages);
+    // If calls are held, a streamed reply omits the cut call too.
+    let wire = Wire::Other(ModelFormat::Messages);
     let first = wire.answer(&cut, End::Limit, true);
     let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, true);
     let endmark = Endmark::start_with(Script::new().then(first).default_answer(other), |settings| {
-        settings.resume.mode = Mode::On;
+        settings.resume.mode = ResumeMode::On;
         settings.tools.hold = true;
     })
     .await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
-    assert_eq!((heard.text.as_str(), heard.calls.len()), (disclosed, 0), "{}", reply.text());
+    assert_eq!((heard.text.as_str(), heard.tool_calls.len()), (disclosed, 0), "{}", reply.text());
     assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
 }
 
-/// llama.cpp refuses to continue a message that has calls. It continues one whose calls are shown as text.
+/// llama.cpp refuses to continue a message with calls, but continues a message whose calls are written as
+/// text.
 #[tokio::test]
 async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
     let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;
@@ -167,7 +171,7 @@ async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
         let whole = call(arguments, End::Calls);
         let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, stream);
         let request_count = std::sync::atomic::AtomicUsize::new(0);
-        let respond = move |request: &Received| {
+        let respond = move |request: &ReceivedRequest| {
             let last = request.json()["messages"].as_array().unwrap().last().unwrap().clone();
             let content = last["content"].as_str().unwrap_or_default();
             if last["tool_calls"].is_array() {
@@ -185,9 +189,9 @@ async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
         })
         .await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Limit)), "{}", reply.text());
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
-        let calls: Vec<&str> = heard.calls.iter().map(|(_, made)| made.as_str()).collect();
+        let calls: Vec<&str> = heard.tool_calls.iter().map(|(_, made)| made.as_str()).collect();
         assert_eq!(calls, [arguments], "{}", reply.text());
     }
 }

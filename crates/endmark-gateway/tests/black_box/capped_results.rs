@@ -1,24 +1,24 @@
-//! Large tool results on their way to an upstream are small, report what is omitted, and always have the same bytes
-//! (CX-5).
+//! Large tool results: the upstream gets a short version that reports what is omitted, and every later
+//! request contains the same bytes (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use testkit::{Dialect, Received, Reply, Request, Script};
+use testkit::{ModelFormat, ReceivedRequest, Reply, Request, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// The row that was looked for.
-const ROW: &str = "2026-01-02 ERROR payment 4711 was not booked: the ledger is locked";
+/// The important row of the log.
+const ERROR_LINE: &str = "2026-01-02 ERROR payment 4711 was not booked: the ledger is locked";
 
-/// Returns a log of this many lines, with one error in its middle.
+/// Returns a log of `lines` lines, with one error in the middle.
 fn log(lines: usize) -> String {
     let mut log = String::new();
     for line in 0..lines {
         if line == lines / 2 {
-            writeln!(log, "{ROW}").unwrap();
+            writeln!(log, "{ERROR_LINE}").unwrap();
         }
         writeln!(log, "2026-01-02 INFO request {line} was served as usual within the time that it has")
             .unwrap();
@@ -26,7 +26,7 @@ fn log(lines: usize) -> String {
     log
 }
 
-/// A conversation with this result of a call, followed by this many turns.
+/// Returns a conversation with this tool result, followed by `further` turns.
 fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     let (name, mut turns) = match wire {
         Wire::Chat => (
@@ -38,7 +38,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
                 json!({"role": "tool", "tool_call_id": "c1", "content": result}),
             ],
         ),
-        Wire::Other(Dialect::Responses) => (
+        Wire::Other(ModelFormat::Responses) => (
             "input",
             vec![
                 json!({"role": "user", "content": "Why is 4711 not booked?"}),
@@ -46,7 +46,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
                 json!({"type": "function_call_output", "call_id": "c1", "output": result}),
             ],
         ),
-        Wire::Other(Dialect::Messages) => (
+        Wire::Other(ModelFormat::Messages) => (
             "messages",
             vec![
                 json!({"role": "user", "content": "Why is 4711 not booked?"}),
@@ -54,7 +54,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
                 json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": result}]}),
             ],
         ),
-        Wire::Other(Dialect::Gemini) => (
+        Wire::Other(ModelFormat::Gemini) => (
             "contents",
             vec![
                 json!({"role": "user", "parts": [{"text": "Why is 4711 not booked?"}]}),
@@ -66,7 +66,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     for turn in 0..further {
         let text = format!("And what about number {turn}?");
         let (assistant, user) = match wire {
-            Wire::Other(Dialect::Gemini) => (
+            Wire::Other(ModelFormat::Gemini) => (
                 json!({"role": "model", "parts": [{"text": "It is locked."}]}),
                 json!({"role": "user", "parts": [{"text": text}]}),
             ),
@@ -82,14 +82,14 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     body
 }
 
-/// The result as received upstream.
-fn result(wire: Wire, received: &Received) -> Value {
+/// Returns the tool result that the upstream received.
+fn received_result(wire: Wire, received: &ReceivedRequest) -> Value {
     let body = received.json();
     match wire {
         Wire::Chat => body["messages"][2]["content"].clone(),
-        Wire::Other(Dialect::Responses) => body["input"][2]["output"].clone(),
-        Wire::Other(Dialect::Messages) => body["messages"][2]["content"][0]["content"].clone(),
-        Wire::Other(Dialect::Gemini) => {
+        Wire::Other(ModelFormat::Responses) => body["input"][2]["output"].clone(),
+        Wire::Other(ModelFormat::Messages) => body["messages"][2]["content"][0]["content"].clone(),
+        Wire::Other(ModelFormat::Gemini) => {
             body["contents"][2]["parts"][0]["functionResponse"]["response"]["output"].clone()
         }
     }
@@ -100,7 +100,7 @@ async fn ask(address: std::net::SocketAddr, wire: Wire, body: impl Into<Vec<u8>>
     request.header("content-type", "application/json").body(body).send().await.read().await
 }
 
-async fn start_before(wire: Wire) -> Endmark {
+async fn start_gateway(wire: Wire) -> Endmark {
     let final_reply = wire.answer(&[ReplyPart::Text("It is locked.")], End::Turn, false);
     Endmark::start(Script::new().default_answer(final_reply)).await
 }
@@ -108,7 +108,7 @@ async fn start_before(wire: Wire) -> Endmark {
 #[tokio::test]
 async fn a_large_output_is_capped_and_keeps_the_important_line() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire).await;
+        let endmark = start_gateway(wire).await;
         let flood = log(6_000);
         assert!(flood.len() > 400_000);
         let reply = ask(endmark.address, wire, conversation(wire, &json!(flood), 0).to_string()).await;
@@ -116,16 +116,16 @@ async fn a_large_output_is_capped_and_keeps_the_important_line() {
         let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
         assert!(metrics.contains(r#"endmark_capped_results_total{upstream="scripted"} 1"#), "{metrics}");
         let received = &endmark.upstream.requests()[0];
-        let capped = result(wire, received);
+        let capped = received_result(wire, received);
         let capped = capped.as_str().unwrap();
         assert!(capped.chars().count() <= 200_000, "{wire:?}: {}", capped.len());
-        assert!(capped.contains(ROW), "{wire:?}");
+        assert!(capped.contains(ERROR_LINE), "{wire:?}");
         assert!(
             capped.ends_with("request 5999 was served as usual within the time that it has\n"),
             "{wire:?}"
         );
 
-        // All of it can be read under the handle that the marker names, by its owner.
+        // The owner can read the whole output with the handle in the marker.
         let (_, behind) = capped.split_once("endmark read ").unwrap();
         let handle = endmark_store::Handle::parse(behind.split_whitespace().next().unwrap()).unwrap();
         let reader = endmark.store.reader().unwrap();
@@ -139,7 +139,7 @@ async fn a_large_output_is_capped_and_keeps_the_important_line() {
 #[tokio::test]
 async fn the_same_result_has_the_same_bytes_in_every_later_request() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire).await;
+        let endmark = start_gateway(wire).await;
         let flood = json!(log(4_000));
         for further in [0, 2] {
             ask(endmark.address, wire, conversation(wire, &flood, further).to_string()).await;
@@ -147,7 +147,7 @@ async fn the_same_result_has_the_same_bytes_in_every_later_request() {
         let restarted = endmark.restart(|_| {});
         ask(restarted.address, wire, conversation(wire, &flood, 3).to_string()).await;
         let received = endmark.upstream.requests();
-        let results: Vec<Value> = received.iter().map(|received| result(wire, received)).collect();
+        let results: Vec<Value> = received.iter().map(|received| received_result(wire, received)).collect();
         assert!(results[0].as_str().unwrap().contains("endmark read h"), "{wire:?}");
         assert_eq!([&results[1], &results[2]], [&results[0], &results[0]], "{wire:?}");
     }
@@ -156,13 +156,13 @@ async fn the_same_result_has_the_same_bytes_in_every_later_request() {
 #[tokio::test]
 async fn json_stays_json_and_keeps_the_unusual_row() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire).await;
+        let endmark = start_gateway(wire).await;
         let row = |id: usize| json!({"id": id, "state": if id == 7_000 { "lost" } else { "ok" }});
         let rows = Value::from((0..11_000).map(row).collect::<Vec<_>>());
-        // Formats with an object for results contain it as an object, and the others as text.
-        let given = if wire == Wire::Other(Dialect::Gemini) { rows } else { json!(rows.to_string()) };
+        // Gemini sends the result as an object, and the other formats send it as text.
+        let given = if wire == Wire::Other(ModelFormat::Gemini) { rows } else { json!(rows.to_string()) };
         ask(endmark.address, wire, conversation(wire, &given, 0).to_string()).await;
-        let capped = result(wire, &endmark.upstream.requests()[0]);
+        let capped = received_result(wire, &endmark.upstream.requests()[0]);
         let capped: Value = match capped {
             Value::String(text) => serde_json::from_str(&text).unwrap(),
             other => other,
@@ -175,10 +175,10 @@ async fn json_stays_json_and_keeps_the_unusual_row() {
 }
 
 #[tokio::test]
-async fn small_results_pass_unchanged_and_so_do_all_when_capping_is_off() {
+async fn small_results_and_disabled_capping_change_nothing() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire).await;
-        // Bytes that no tree would keep.
+        let endmark = start_gateway(wire).await;
+        // Parsing and serialising again would change these bytes.
         let odd = |body: &Value| format!(" {}", body.to_string().replacen('{', "{ \"odd\" : 1.50e1 ,", 1));
         let small = odd(&conversation(wire, &json!("12:00\n".repeat(400)), 1));
         let without = odd(&wire.request(false));
@@ -200,11 +200,11 @@ async fn small_results_pass_unchanged_and_so_do_all_when_capping_is_off() {
 }
 
 #[tokio::test]
-async fn only_its_own_client_reads_the_rest_in_pages() {
-    let endmark = start_before(Wire::Chat).await;
+async fn only_the_owner_of_an_output_can_read_its_pages() {
+    let endmark = start_gateway(Wire::Chat).await;
     let flood = log(6_000);
     ask(endmark.address, Wire::Chat, conversation(Wire::Chat, &json!(flood), 0).to_string()).await;
-    let capped = result(Wire::Chat, &endmark.upstream.requests()[0]);
+    let capped = received_result(Wire::Chat, &endmark.upstream.requests()[0]);
     let (_, behind) = capped.as_str().unwrap().split_once("endmark read ").unwrap();
     let handle = behind.split_whitespace().next().unwrap();
     let get = |path: String, key: &str| Request::get(endmark.address, &path).header("authorization", key);
@@ -231,13 +231,15 @@ async fn only_its_own_client_reads_the_rest_in_pages() {
 }
 
 #[tokio::test]
-async fn a_closed_store_costs_only_access_to_the_rest() {
-    let endmark = start_before(Wire::Chat).await;
+async fn results_are_capped_even_if_the_store_is_closed() {
+    let endmark = start_gateway(Wire::Chat).await;
     endmark.store.close().await;
     let reply =
         ask(endmark.address, Wire::Chat, conversation(Wire::Chat, &json!(log(4_000)), 0).to_string()).await;
     assert_eq!((reply.status, reply.header("x-endmark-capped")), (200, Some("1")));
-    let capped = result(Wire::Chat, &endmark.upstream.requests()[0]);
+    let capped = received_result(Wire::Chat, &endmark.upstream.requests()[0]);
     let capped = capped.as_str().unwrap();
-    assert!(capped.contains(ROW) && capped.contains("left out …]") && !capped.contains("endmark read"));
+    assert!(
+        capped.contains(ERROR_LINE) && capped.contains("left out …]") && !capped.contains("endmark read")
+    );
 }

@@ -1,19 +1,19 @@
-//! Messages: a provider's citations apply to one block of text, and not to text that was requested later.
+//! Messages: citations apply to one text block, not to text that was requested later.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, ModelFormat, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
 
 fn citation() -> Value {
     json!({"type": "char_location", "cited_text": "The harbour was quiet", "document_index": 0, "start_char_index": 0, "end_char_index": 21})
 }
 
-/// A reply that is cut in a cited block.
-fn cut() -> Value {
+/// Returns a reply that is cut in a cited block.
+fn cut_reply() -> Value {
     let mut whole = MESSAGES.whole_reply(&[], "max_tokens");
     whole["content"] = json!([
         {"type": "text", "text": "As it says: "},
@@ -22,9 +22,10 @@ fn cut() -> Value {
     whole
 }
 
-/// The same as a stream. The citation follows the text, precedes it, or is part of the block.
+/// Returns the same reply as a stream. The citation follows the text, precedes it, or is part of the block's
+/// start.
 fn cut_stream(place: &str) -> Answer {
-    let whole = cut();
+    let whole = cut_reply();
     let mut first_event = whole.clone();
     first_event["content"] = json!([]);
     first_event["stop_reason"] = Value::Null;
@@ -64,9 +65,10 @@ fn cut_stream(place: &str) -> Answer {
 async fn the_rest_of_a_cited_block_has_its_own_block() {
     let rest = MESSAGES.answer(&[ReplyPart::Text(" that morning.")], End::Turn, false);
     let endmark =
-        Endmark::start_resuming(Script::new().then(Answer::json(200, &cut())).default_answer(rest)).await;
+        Endmark::start_resuming(Script::new().then(Answer::json(200, &cut_reply())).default_answer(rest))
+            .await;
     let (reply, _) = MESSAGES.ask(&endmark, &MESSAGES.request(false), false).await;
-    let mut expected = cut()["content"].clone();
+    let mut expected = cut_reply()["content"].clone();
     expected.as_array_mut().unwrap().push(json!({"type": "text", "text": " that morning."}));
     assert_eq!(reply.json()["content"], expected, "{}", reply.text());
 }

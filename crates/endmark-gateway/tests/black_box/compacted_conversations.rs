@@ -1,27 +1,27 @@
-//! Conversations that became too long, on their way to an upstream (CX-1 to CX-3).
+//! Conversations that became too long and are condensed before they are sent upstream (CX-1 to CX-3).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Reply, Request, Script};
+use testkit::{Answer, ModelFormat, Reply, Request, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TASK: &str = "Book order A-1 to the ledger, and never touch account 9000.";
 
-pub(super) fn field(wire: Wire) -> &'static str {
+pub(super) fn turns_field(wire: Wire) -> &'static str {
     match wire {
-        Wire::Chat | Wire::Other(Dialect::Messages) => "messages",
-        Wire::Other(Dialect::Responses) => "input",
-        Wire::Other(Dialect::Gemini) => "contents",
+        Wire::Chat | Wire::Other(ModelFormat::Messages) => "messages",
+        Wire::Other(ModelFormat::Responses) => "input",
+        Wire::Other(ModelFormat::Gemini) => "contents",
     }
 }
 
 fn message(wire: Wire, is_user: bool, text: &str) -> Value {
     match (wire, is_user) {
-        (Wire::Other(Dialect::Gemini), true) => json!({"role": "user", "parts": [{"text": text}]}),
-        (Wire::Other(Dialect::Gemini), false) => json!({"role": "model", "parts": [{"text": text}]}),
-        (Wire::Other(Dialect::Messages), true) => {
+        (Wire::Other(ModelFormat::Gemini), true) => json!({"role": "user", "parts": [{"text": text}]}),
+        (Wire::Other(ModelFormat::Gemini), false) => json!({"role": "model", "parts": [{"text": text}]}),
+        (Wire::Other(ModelFormat::Messages), true) => {
             json!({"role": "user", "content": [{"type": "text", "text": text}]})
         }
         (_, true) => json!({"role": "user", "content": text}),
@@ -29,7 +29,7 @@ fn message(wire: Wire, is_user: bool, text: &str) -> Value {
     }
 }
 
-/// A conversation with this many rounds. The newest turn is the user's.
+/// Returns a conversation with `rounds` rounds that ends with a user turn.
 pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
     let mut turns = vec![message(wire, true, TASK)];
     for round in 0..rounds {
@@ -38,18 +38,18 @@ pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
         turns.push(message(wire, false, &words));
         turns.push(message(wire, true, &format!("Go on with step {round} of the list")));
     }
-    // If the provider's cache is used, a marker moves with the newest turn.
-    if wire == Wire::Other(Dialect::Messages) {
+    // Clients move the cache marker to the newest turn.
+    if wire == Wire::Other(ModelFormat::Messages) {
         turns.last_mut().unwrap()["content"][0]["cache_control"] = json!({"type": "ephemeral"});
     }
     let mut body = wire.request(false);
-    body[field(wire)] = json!(turns);
+    body[turns_field(wire)] = json!(turns);
     body
 }
 
 pub(super) fn turns(wire: Wire, body: &[u8]) -> Vec<Value> {
     let body: Value = serde_json::from_slice(body).unwrap();
-    body[field(wire)].as_array().unwrap().clone()
+    body[turns_field(wire)].as_array().unwrap().clone()
 }
 
 pub(super) async fn ask(
@@ -65,7 +65,7 @@ pub(super) async fn ask(
     request.json(body).send().await.read().await
 }
 
-pub(super) async fn start_before(wire: Wire, script: Script) -> Endmark {
+pub(super) async fn start_condensing(wire: Wire, script: Script) -> Endmark {
     let answer = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
     Endmark::start_with(script.default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
@@ -74,15 +74,15 @@ pub(super) async fn start_before(wire: Wire, script: Script) -> Endmark {
     .await
 }
 
-/// The error with which a provider rejects a request as too long.
-fn refusal(wire: Wire) -> Answer {
+/// Returns the error with which a provider rejects a request as too long.
+fn length_refusal(wire: Wire) -> Answer {
     let body = match wire {
-        Wire::Chat | Wire::Other(Dialect::Responses) => json!({"error": {
+        Wire::Chat | Wire::Other(ModelFormat::Responses) => json!({"error": {
             "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 12345 tokens.",
             "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}),
-        Wire::Other(Dialect::Messages) => json!({"type": "error", "error": {
+        Wire::Other(ModelFormat::Messages) => json!({"type": "error", "error": {
             "type": "invalid_request_error", "message": "prompt is too long: 12345 tokens > 8192 maximum"}}),
-        Wire::Other(Dialect::Gemini) => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
+        Wire::Other(ModelFormat::Gemini) => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
             "message": "The input token count (12345) exceeds the maximum number of tokens allowed (8192)."}}),
     };
     Answer::json(400, &body)
@@ -91,7 +91,7 @@ fn refusal(wire: Wire) -> Answer {
 #[tokio::test]
 async fn a_long_history_is_condensed_to_the_task_and_newest_turns() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         let long = conversation(wire, 60);
         let reply = ask(endmark.address, wire, Some("on"), &long).await;
         assert_eq!(reply.status, 200, "{wire:?}");
@@ -108,7 +108,7 @@ async fn a_long_history_is_condensed_to_the_task_and_newest_turns() {
         assert_eq!(after.last(), before.last(), "{wire:?}");
         // The summary names the condensed items.
         assert!(String::from_utf8_lossy(&received).contains("A-7"), "{wire:?}");
-        // Its handle returns the complete request.
+        // The handle returns the complete request.
         let (_, handle) = disclosed.split_once("handle=").unwrap();
         let reader = endmark.store.reader().unwrap();
         let handle = endmark_store::Handle::parse(handle).unwrap();
@@ -120,7 +120,7 @@ async fn a_long_history_is_condensed_to_the_task_and_newest_turns() {
 #[tokio::test]
 async fn the_condensed_prefix_is_stable_across_restarts() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 40)).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 42)).await;
         let restarted = endmark.restart(|settings| {
@@ -134,7 +134,7 @@ async fn the_condensed_prefix_is_stable_across_restarts() {
         let first = turns(wire, &received[0]);
         for later in &received[1..] {
             let later = turns(wire, later);
-            // The newest turn of the first one had the marker that moved on.
+            // The marker was on the newest turn of the first conversation, and has moved.
             let same = first.len() - 1;
             assert_eq!(later[..same], first[..same], "{wire:?}");
             assert!(later.len() > first.len(), "{wire:?}");
@@ -147,7 +147,7 @@ async fn the_condensed_prefix_is_stable_across_restarts() {
 #[tokio::test]
 async fn a_growing_conversation_is_condensed_again_and_keeps_early_facts() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         for rounds in [40, 60, 80, 100, 120] {
             let long = conversation(wire, rounds);
             let reply = ask(endmark.address, wire, Some("on"), &long).await;
@@ -165,7 +165,7 @@ async fn a_growing_conversation_is_condensed_again_and_keeps_early_facts() {
 #[tokio::test]
 async fn a_request_below_the_threshold_is_unchanged() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         let long = conversation(wire, 60);
         ask(endmark.address, wire, None, &long).await;
         assert_eq!(endmark.upstream.requests()[0].json(), long, "{wire:?}");
@@ -183,9 +183,9 @@ async fn a_request_below_the_threshold_is_unchanged() {
 
 #[tokio::test]
 async fn a_smaller_model_window_lowers_the_threshold() {
-    let endmark = start_before(Wire::Chat, Script::new()).await;
+    let endmark = start_condensing(Wire::Chat, Script::new()).await;
     let mut long = conversation(Wire::Chat, 60);
-    // Its window of 8,192 tokens is far below the trigger in the settings.
+    // The model's window of 8,192 tokens is far below the configured trigger.
     long["model"] = json!("gpt-4");
     long["max_tokens"] = json!(1_000);
     let reply = ask(endmark.address, Wire::Chat, None, &long).await;
@@ -196,7 +196,7 @@ async fn a_smaller_model_window_lowers_the_threshold() {
 #[tokio::test]
 async fn a_request_refused_for_length_is_condensed_and_repeated() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new().then(refusal(wire))).await;
+        let endmark = start_condensing(wire, Script::new().then(length_refusal(wire))).await;
         let long = conversation(wire, 60);
         let reply = ask(endmark.address, wire, None, &long).await;
         assert_eq!(reply.status, 200, "{wire:?}: {}", reply.text());
@@ -207,7 +207,7 @@ async fn a_request_refused_for_length_is_condensed_and_repeated() {
         assert!(received[1].body.len() < received[0].body.len() * 7 / 10, "{wire:?}");
         let after = turns(wire, &received[1].body);
         assert_eq!(after[0], turns(wire, &received[0].body)[0], "{wire:?}");
-        // The next request is not rejected for the same reason.
+        // The next request is condensed in advance, and not refused.
         let longer = conversation(wire, 61);
         ask(endmark.address, wire, None, &longer).await;
         let received = endmark.upstream.requests();
@@ -219,12 +219,18 @@ async fn a_request_refused_for_length_is_condensed_and_repeated() {
 #[tokio::test]
 async fn a_second_refusal_for_length_passes_unchanged() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        let endmark =
+            start_condensing(wire, Script::new().then(length_refusal(wire)).then(length_refusal(wire))).await;
         let reply = ask(endmark.address, wire, None, &conversation(wire, 60)).await;
-        assert_eq!((reply.status, reply.body.as_slice()), (400, refusal(wire).body().as_slice()), "{wire:?}");
+        assert_eq!(
+            (reply.status, reply.body.as_slice()),
+            (400, length_refusal(wire).body().as_slice()),
+            "{wire:?}"
+        );
         assert_eq!(endmark.calls(), 2, "{wire:?}");
-        // And where it is off, or nothing can be condensed, nothing is asked again.
-        let endmark = start_before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        // If condensing is off or changes nothing, the request is not repeated.
+        let endmark =
+            start_condensing(wire, Script::new().then(length_refusal(wire)).then(length_refusal(wire))).await;
         ask(endmark.address, wire, Some("off"), &conversation(wire, 60)).await;
         ask(endmark.address, wire, None, &conversation(wire, 0)).await;
         assert_eq!(endmark.calls(), 2, "{wire:?}");
@@ -234,12 +240,12 @@ async fn a_second_refusal_for_length_passes_unchanged() {
 #[tokio::test]
 async fn conversations_managed_by_the_provider_are_not_condensed() {
     for (wire, name, value) in [
-        (Wire::Other(Dialect::Responses), "previous_response_id", json!("resp_0")),
-        (Wire::Other(Dialect::Responses), "truncation", json!("auto")),
-        (Wire::Other(Dialect::Messages), "context_management", json!({"edits": []})),
-        (Wire::Other(Dialect::Gemini), "cachedContent", json!("cachedContents/1")),
+        (Wire::Other(ModelFormat::Responses), "previous_response_id", json!("resp_0")),
+        (Wire::Other(ModelFormat::Responses), "truncation", json!("auto")),
+        (Wire::Other(ModelFormat::Messages), "context_management", json!({"edits": []})),
+        (Wire::Other(ModelFormat::Gemini), "cachedContent", json!("cachedContents/1")),
     ] {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         let mut long = conversation(wire, 60);
         long[name] = value;
         let reply = ask(endmark.address, wire, Some("on"), &long).await;
@@ -250,7 +256,7 @@ async fn conversations_managed_by_the_provider_are_not_condensed() {
 
 #[tokio::test]
 async fn a_summary_of_another_client_is_never_used() {
-    let endmark = start_before(Wire::Chat, Script::new()).await;
+    let endmark = start_condensing(Wire::Chat, Script::new()).await;
     let long = conversation(Wire::Chat, 60);
     ask(endmark.address, Wire::Chat, Some("on"), &long).await;
     let (wire, path) = (Wire::Chat, Wire::Chat.path(false));
@@ -263,14 +269,14 @@ async fn a_summary_of_another_client_is_never_used() {
     assert!(reply.text().contains("use on or off"), "{}", reply.text());
 }
 
-/// Nearly all of it is a message that always stays.
+/// Almost the whole conversation is a message that must stay.
 #[tokio::test]
 async fn three_attempts_without_progress_pause_condensing() {
     for wire in Wire::ALL {
-        let endmark = start_before(wire, Script::new()).await;
+        let endmark = start_condensing(wire, Script::new()).await;
         let long = |rounds: usize, task: &str| {
             let mut body = conversation(wire, rounds);
-            body[field(wire)][0] = message(wire, true, &task.repeat(1_000));
+            body[turns_field(wire)][0] = message(wire, true, &task.repeat(1_000));
             body
         };
         let task = "Never touch any of the accounts 9000 to 9999. ";

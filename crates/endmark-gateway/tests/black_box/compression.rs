@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn post(endmark: &Endmark, coding: &str, body: Vec<u8>) -> Reply {
         .await
 }
 
-/// Frames of a stream, each compressed and flushed separately.
+/// Returns the frames of a stream, each compressed and flushed separately.
 fn gzip_frames(frames: &[String]) -> Vec<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let mut pieces = Vec::new();
@@ -91,8 +91,7 @@ async fn a_compressed_request_is_read_and_forwarded_unchanged() {
 
 #[tokio::test]
 async fn requests_by_endmark_are_uncompressed() {
-    // The request for the rest of a cut stream, and the request to a fallback, have other bytes than the client's
-    // request.
+    // Continuations and requests to a fallback differ from the client's bytes.
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
     let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
@@ -185,8 +184,8 @@ async fn a_cut_compressed_reply_is_resumed() {
 #[tokio::test]
 async fn a_compressed_stream_flows_event_by_event() {
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop");
-    // After the first event the upstream waits forever. A reader that waits for more than the flushed data never gets
-    // it.
+    // The upstream stalls after the first event. A reader that waits for more than the flushed data never
+    // gets it.
     let pieces = gzip_frames(&frames);
     let after = pieces[0].len() + pieces[1].len();
     let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).stall_after(after))).await;
@@ -211,7 +210,7 @@ async fn a_broken_compressed_stream_is_cut_not_whole() {
     let frames = testkit::chat_stream(&["The harbour", " was", " quiet."], "stop");
     let pieces = gzip_frames(&frames);
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
-    // In the middle of the third frame: the end is normal for HTTP, but not for gzip.
+    // The cut is in the third frame: a normal end for HTTP, but not for gzip.
     let end = pieces[..3].concat().len() + 3;
     let half = Answer::new(200, "text/event-stream", pieces.concat()[..end].to_vec())
         .header("content-encoding", "gzip");
@@ -224,7 +223,7 @@ async fn a_broken_compressed_stream_is_cut_not_whole() {
 #[tokio::test]
 async fn unread_bodies_pass_compressed() {
     let bytes = compress("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
-    // Another path, another coding, and the mode in which nothing is examined.
+    // Another path, another coding, and mode `off`.
     let answer = Answer::new(200, "application/json", bytes.clone())
         .header("content-encoding", "gzip")
         .header("etag", "\"1\"");
@@ -248,7 +247,7 @@ async fn unread_bodies_pass_compressed() {
     );
 
     let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
-        settings.resume.mode = Mode::Off;
+        settings.resume.mode = ResumeMode::Off;
     })
     .await;
     let reply = endmark.chat(&request(5)).header("accept-encoding", "gzip").send().await.read().await;
@@ -277,5 +276,5 @@ async fn an_answer_that_expands_beyond_the_limit_passes_unbuffered() {
     .await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!((reply.body.len(), reply.header("content-encoding")), (long.len(), None));
-    assert!(reply.complete);
+    assert!(reply.is_complete);
 }

@@ -1,4 +1,4 @@
-//! Upstreams that are for certain models, paths or header fields alone.
+//! Upstreams that accept only certain models, paths or header fields.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write as _;
@@ -12,8 +12,11 @@ use testkit::{Answer, Reply, Request, Script, ScriptedModel, Upstream};
 
 use crate::support::{Endmark, text};
 
-/// Starts a gateway before upstreams that return their names: `scripted`, which accepts all requests, and these.
-async fn start_before(others: &[(&'static str, &'static Provider, Conditions)]) -> (Endmark, Vec<Upstream>) {
+/// Starts a gateway with these upstreams and one named `scripted` that accepts all requests. Each answers
+/// with its own name.
+async fn start_with_upstreams(
+    others: &[(&'static str, &'static Provider, Conditions)],
+) -> (Endmark, Vec<Upstream>) {
     let mut upstreams = Vec::new();
     let mut targets = Vec::new();
     for (name, provider, conditions) in others {
@@ -26,21 +29,21 @@ async fn start_before(others: &[(&'static str, &'static Provider, Conditions)]) 
         upstreams.push(upstream);
     }
     let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
-        // Its position in the list makes no difference.
+        // The upstream without conditions is listed first, to show that its position does not matter.
         settings.upstreams.extend(targets);
     })
     .await;
     (endmark, upstreams)
 }
 
-fn models(patterns: &[&str]) -> Conditions {
+fn model_conditions(patterns: &[&str]) -> Conditions {
     Conditions {
         models: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect(),
         ..Conditions::default()
     }
 }
 
-fn headers(patterns: &[&str]) -> Conditions {
+fn header_conditions(patterns: &[&str]) -> Conditions {
     Conditions {
         headers: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect(),
         ..Conditions::default()
@@ -53,9 +56,9 @@ fn request_for(model: &str) -> serde_json::Value {
 
 #[tokio::test]
 async fn the_model_chooses_the_upstream() {
-    let (endmark, _others) = start_before(&[
-        ("small", &OPENAI, models(&["qwen*", "llama-3"])),
-        ("second", &OPENAI, models(&["qwen*", "mistral-*"])),
+    let (endmark, _others) = start_with_upstreams(&[
+        ("small", &OPENAI, model_conditions(&["qwen*", "llama-3"])),
+        ("second", &OPENAI, model_conditions(&["qwen*", "mistral-*"])),
     ])
     .await;
     for (model, name) in [
@@ -70,14 +73,14 @@ async fn the_model_chooses_the_upstream() {
     // A request without a model goes to the upstream that accepts all requests.
     let no_model = json!({"messages": [{"role": "user", "content": "Who are you?"}]});
     assert_eq!(text(&endmark.ask(&no_model).await), "scripted");
-    // Whoever names the upstream gets that one.
+    // A client can name an upstream in the path.
     let named = Request::post(endmark.address, "/u/second/v1/chat/completions").json(&request_for("qwen-3"));
     assert_eq!(text(&named.send().await.read().await), "second");
 }
 
 #[tokio::test]
 async fn a_compressed_request_is_routed_and_forwarded_unchanged() {
-    let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
+    let (endmark, others) = start_with_upstreams(&[("small", &OPENAI, model_conditions(&["qwen*"]))]).await;
     let mut body = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
     body.write_all(request_for("qwen-3").to_string().as_bytes()).unwrap();
     let body = body.into_inner();
@@ -93,10 +96,11 @@ async fn a_compressed_request_is_routed_and_forwarded_unchanged() {
 #[tokio::test]
 async fn headers_and_paths_choose_the_upstream() {
     let embeddings = Conditions { paths: vec!["/v1/embeddings".parse().unwrap()], ..Conditions::default() };
-    let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*"]) };
-    let (endmark, others) = start_before(&[
+    let both =
+        Conditions { headers: header_conditions(&["x-team: blue"]).headers, ..model_conditions(&["qwen*"]) };
+    let (endmark, others) = start_with_upstreams(&[
         ("both", &OPENAI, both),
-        ("team", &OPENAI, headers(&["x-team"])),
+        ("team", &OPENAI, header_conditions(&["x-team"])),
         ("vectors", &OPENAI, embeddings),
     ])
     .await;
@@ -131,12 +135,12 @@ async fn a_pass_through_request_is_routed_by_its_model() {
     let (vectors, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
         settings.upstreams.push(Target {
-            conditions: models(&["nomic-*"]),
+            conditions: model_conditions(&["nomic-*"]),
             ..Target::new("vectors", vectors.base_url().parse().unwrap())
         });
         settings.upstreams.push(Target {
             provider: &GEMINI,
-            conditions: models(&["gemini-*"]),
+            conditions: model_conditions(&["gemini-*"]),
             ..Target::new("google", google.base_url().parse().unwrap())
         });
     })
@@ -148,7 +152,7 @@ async fn a_pass_through_request_is_routed_by_its_model() {
     let body = "{ \"input\": [\"a\"],\n  \"model\" : \"nomic-embed\" }";
     assert_eq!(ask("/v1/embeddings", "application/json; charset=utf-8", body).await.status, 200);
     assert_eq!(vectors.requests().remove(0).body, body.as_bytes());
-    // A form is not looked into.
+    // Forms are not examined for a model.
     assert_eq!(ask("/v1/audio/speech", "multipart/form-data; boundary=x", body).await.status, 200);
     assert_eq!((vectors.requests().len(), endmark.calls()), (1, 1));
     for path in ["/v1beta/models/gemini-9:generateContent", "/v1beta/models/gemini-9%3AcountTokens"] {
@@ -156,7 +160,7 @@ async fn a_pass_through_request_is_routed_by_its_model() {
         ask(path, "application/json", "{\"contents\": []}").await;
         assert_eq!(google.requests().len(), before + 1, "{path}");
     }
-    // No upstream is for other models of that provider, and the first one may not have its key.
+    // No upstream accepts other Gemini models, and the key must not go to the upstream of another provider.
     let request = Request::post(endmark.address, "/v1beta/models/other:generateContent")
         .header("x-goog-api-key", "AIza1")
         .json(&json!({"contents": []}));
@@ -166,7 +170,8 @@ async fn a_pass_through_request_is_routed_by_its_model() {
 
 #[tokio::test]
 async fn conditions_never_send_a_key_to_another_provider() {
-    let (endmark, others) = start_before(&[("cheap", &OPENAI, models(&["claude-*"]))]).await;
+    let (endmark, others) =
+        start_with_upstreams(&[("cheap", &OPENAI, model_conditions(&["claude-*"]))]).await;
     let claude =
         json!({"model": "claude-9", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]});
     let request =
@@ -184,24 +189,24 @@ async fn a_body_read_for_routing_has_the_same_limits() {
         settings.limits.body_bytes = 1_000;
         settings.limits.held_bytes = 1_200;
         settings.upstreams.push(Target {
-            conditions: models(&["qwen*"]),
+            conditions: model_conditions(&["qwen*"]),
             ..Target::new("small", upstream.base_url().parse().unwrap())
         });
     })
     .await;
-    // It is counted once, although it is examined twice.
+    // The body is examined twice, but counts once toward `held_bytes`.
     let fits =
         json!({"model": "qwen-3", "user": "x".repeat(700), "messages": [{"role": "user", "content": "?"}]});
     assert_eq!(text(&endmark.ask(&fits).await), "small");
     let long = json!({"model": "qwen-3", "input": "x".repeat(1_000)});
     let reply = Request::post(endmark.address, "/v1/embeddings").json(&long).send().await.read().await;
     assert_eq!(reply.status, 413, "{}", reply.text());
-    // A body that cannot decide the upstream by its model is not read for that.
+    // A body whose model cannot decide the upstream is not read for routing.
     let form = Request::post(endmark.address, "/v1/files").body("x".repeat(5_000)).send().await.read().await;
     assert_ne!(form.status, 413);
 }
 
-/// However a client spells it, a name is the model's.
+/// The model in the path is recognised in every spelling.
 #[tokio::test]
 async fn a_model_in_a_path_chooses_like_one_in_a_body() {
     let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
@@ -209,7 +214,7 @@ async fn a_model_in_a_path_chooses_like_one_in_a_body() {
     let patterns = ["ft:gpt-4o:org::id", "meta-llama/Llama-3", "llama3.2:1b"];
     let endmark = Endmark::start_with(answer(), |settings| {
         settings.upstreams.push(Target {
-            conditions: models(&patterns),
+            conditions: model_conditions(&patterns),
             ..Target::new("own", own.base_url().parse().unwrap())
         });
     })
@@ -230,10 +235,10 @@ async fn a_model_in_a_path_chooses_like_one_in_a_body() {
     }
 }
 
-/// If only the upstream has to read the body, the request is not rejected because its model cannot be read.
+/// If only the upstream needs the body, an unreadable model does not cause a refusal.
 #[tokio::test]
 async fn an_unreadable_pass_through_body_is_not_refused() {
-    let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
+    let (endmark, others) = start_with_upstreams(&[("small", &OPENAI, model_conditions(&["qwen*"]))]).await;
     let body = br#"{"model": "qwen-3", "input": "a"}"#;
     for (coding, path, expected) in [
         ("aws-chunked", "/v1/embeddings", None),
@@ -260,7 +265,10 @@ async fn an_unreadable_pass_through_body_is_not_refused() {
 
 #[tokio::test]
 async fn a_request_that_meets_no_condition_gets_a_list_of_them() {
-    let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*", "llama-3"]) };
+    let both = Conditions {
+        headers: header_conditions(&["x-team: blue"]).headers,
+        ..model_conditions(&["qwen*", "llama-3"])
+    };
     let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
         settings.upstreams[0].conditions = both;
     })

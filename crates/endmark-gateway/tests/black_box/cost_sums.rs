@@ -1,18 +1,18 @@
-//! The cost of further calls is disclosed, even if their answers could not be used.
+//! The disclosed usage includes all calls, even those whose answers were not used.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_recovery::Strategies;
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, ModelFormat, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
 
-/// An answer in which a tool of the provider's own runs: a thousand tokens in, five hundred out.
-fn with_a_search(stream: bool) -> Answer {
+/// Returns an answer that runs a tool of the provider. It costs 1,000 input and 500 output tokens.
+fn search_answer(stream: bool) -> Answer {
     let search =
         json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
     let parts = [ReplyPart::Text(" quiet")];
@@ -36,7 +36,7 @@ fn with_a_search(stream: bool) -> Answer {
     Answer::sse(frames)
 }
 
-/// Returns the disclosed value of a reply, from its stream or from its headers.
+/// Returns a disclosed value of a reply, from its stream or its headers.
 fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
     let in_stream = endmark.map(|endmark| endmark[name].clone());
     let header = || reply.header(&format!("x-endmark-{name}")).unwrap_or_default().to_owned();
@@ -47,7 +47,7 @@ fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) 
 async fn an_unjoinable_continuation_is_counted_and_not_requested_twice() {
     for stream in [true, false] {
         let first = MESSAGES.answer(&[ReplyPart::Text("The harbour was")], End::Limit, stream);
-        let script = Script::new().then(first).default_answer(with_a_search(stream));
+        let script = Script::new().then(first).default_answer(search_answer(stream));
         let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
         assert_eq!(endmark.calls(), 2, "{}", reply.text());
@@ -61,7 +61,7 @@ async fn an_unjoinable_continuation_is_counted_and_not_requested_twice() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
+async fn answers_that_are_not_joined_at_once_count_as_attempts() {
     for stream in [true, false] {
         let first = MESSAGES.answer(
             &[ReplyPart::Text("All of the boats had come in, and the harbour was quiet ")],
@@ -69,9 +69,10 @@ async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
             stream,
         );
         let rest = MESSAGES.answer(&[ReplyPart::Text("and calm.")], End::Turn, stream);
-        // An answer that continues at the cut and not after the shown part is accepted if it is given twice.
+        // The answer continues at the cut and not after the quoted part. It is accepted only when it arrives
+        // a second time.
         let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.resume.max_attempts = 3;
             settings.resume.strategies = Strategies::parse(["prefill", "prompt"]).unwrap();
         })
@@ -88,9 +89,9 @@ async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
     }
 }
 
-/// The reply with this content, with or without its cost.
+/// Returns a reply with this content, with or without its usage.
 fn whole_answer(wire: Wire, parts: &[ReplyPart<'_>], end: End, is_counted: bool) -> Answer {
-    let mut whole = wire.whole_reply(parts, wire.word(end));
+    let mut whole = wire.whole_reply(parts, wire.finish_reason(end));
     if !is_counted {
         whole.as_object_mut().unwrap().retain(|name, _| !name.starts_with("usage"));
     }
@@ -116,7 +117,7 @@ async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
     }
 }
 
-/// A stream that breaks off counts at its end, which never arrived.
+/// A stream reports its usage at the end, which a broken stream lacks.
 #[tokio::test]
 async fn a_broken_stream_makes_the_sum_a_minimum() {
     for wire in Wire::ALL {
@@ -135,7 +136,7 @@ async fn a_broken_stream_makes_the_sum_a_minimum() {
 }
 
 #[tokio::test]
-async fn an_unsent_continuation_is_not_disclosed_as_an_attempt() {
+async fn a_refused_continuation_is_not_disclosed_as_an_attempt() {
     let first = Wire::Chat.answer(&[ReplyPart::Text("I'll wri")], End::Limit, true);
     let cut = [ReplyPart::Text("te it."), ReplyPart::Call("get_weather", r#"{"city": "Ber"#)];
     let script = Script::new()

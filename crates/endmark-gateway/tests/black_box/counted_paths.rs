@@ -1,9 +1,9 @@
-//! Paths other than replies under a budget: held and charged, free, or rejected because their cost is unknown.
+//! Budgets on paths other than replies: calls are charged, free, or refused because their cost is unknown.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_context::count::estimate_request;
 use endmark_gateway::Settings;
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use testkit::{Answer, Reply, Request, Script};
 
 use crate::support::{Endmark, request};
 
-fn budget(limit: u64) -> impl FnOnce(&mut Settings) {
+fn with_budget(limit: u64) -> impl FnOnce(&mut Settings) {
     move |settings| {
         settings.budget.assume_output_tokens = 50;
         settings.budget.rules =
-            vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit }];
+            vec![BudgetRule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit }];
     }
 }
 
@@ -23,8 +23,8 @@ async fn post(endmark: &Endmark, path: &str, body: &Value) -> Reply {
     Request::post(endmark.address, path).json(body).send().await.read().await
 }
 
-/// Returns the spent amount when no call is held any more.
-async fn settled_spending(endmark: &Endmark) -> u64 {
+/// Returns the spent amount when no call holds a part of the budget.
+async fn wait_for_settled_spending(endmark: &Endmark) -> u64 {
     for _ in 0..200 {
         let rows = endmark.store.reader().unwrap().budgets().unwrap();
         if let [row] = &rows[..]
@@ -96,11 +96,11 @@ async fn other_services_are_charged_their_reported_usage() {
             11,
         ),
     ] {
-        let endmark = Endmark::start_with(Script::new().default_answer(answer), budget(10_000)).await;
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), with_budget(10_000)).await;
         let reply = post(&endmark, path, &body).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         assert_eq!(endmark.upstream.requests()[0].body, body.to_string().as_bytes(), "{path}");
-        assert_eq!(settled_spending(&endmark).await, tokens, "{path}");
+        assert_eq!(wait_for_settled_spending(&endmark).await, tokens, "{path}");
         let calls = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         let [call] = &calls[..] else { panic!("{path}: {calls:?}") };
         assert_eq!((&*call.format, &*call.model, call.http_status), (word, "m", Some(200)), "{path}");
@@ -112,20 +112,21 @@ async fn an_answer_without_usage_is_charged_by_estimate() {
     let vectors = Answer::json(200, &json!({"data": [{"embedding": vec![0.25; 1_000]}]}));
     let body = json!({"model": "m", "input": "some words"});
     let prompt = estimate_request(&body.to_string(), "m").unwrap().text;
-    let endmark = Endmark::start_with(Script::new().default_answer(vectors), budget(10_000)).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(vectors), with_budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 200);
-    let charged = settled_spending(&endmark).await;
+    let charged = wait_for_settled_spending(&endmark).await;
     assert_eq!(charged, prompt, "a vector is no output");
     let failing = Script::new().default_answer(Answer::json(500, &json!({"error": {"message": "no"}})));
-    let endmark = Endmark::start_with(failing, budget(10_000)).await;
+    let endmark = Endmark::start_with(failing, with_budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 500);
-    assert_eq!(settled_spending(&endmark).await, 0);
+    assert_eq!(wait_for_settled_spending(&endmark).await, 0);
 }
 
 #[tokio::test]
 async fn every_prompt_and_choice_of_a_completion_is_held() {
     let endmark =
-        Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), budget(1_000)).await;
+        Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), with_budget(1_000))
+            .await;
     for more in [
         json!({"max_tokens": 2_000}),
         json!({"max_tokens": 1, "n_predict": 2_000}),
@@ -139,7 +140,7 @@ async fn every_prompt_and_choice_of_a_completion_is_held() {
         let refused = post(&endmark, "/v1/completions", &body).await;
         assert_eq!(refused.status, 402, "{body}: {}", refused.text());
     }
-    // The larger of two limits counts for a reply as well.
+    // If a request has two limits, the larger one counts, for replies as well.
     let mut chat = request(1);
     chat["max_completion_tokens"] = json!(2_000);
     assert_eq!(endmark.ask(&chat).await.status, 402);
@@ -151,10 +152,10 @@ async fn every_prompt_and_choice_of_a_completion_is_held() {
 #[tokio::test]
 async fn an_exhausted_budget_refuses_only_paths_that_cost() {
     let answer = Answer::json(200, &json!({"usage": {"prompt_tokens": 100, "total_tokens": 100}}));
-    let endmark = Endmark::start_with(Script::new().default_answer(answer), budget(100)).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), with_budget(100)).await;
     let body = json!({"model": "m", "input": "a"});
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 200);
-    assert_eq!(settled_spending(&endmark).await, 100);
+    assert_eq!(wait_for_settled_spending(&endmark).await, 100);
     let calls = endmark.calls();
     for path in ["/v1/embeddings", "/v1/completions", "/v2/rerank", "/v1/responses/compact"] {
         let refused = post(&endmark, path, &body).await;
@@ -191,7 +192,7 @@ async fn an_exhausted_budget_refuses_only_paths_that_cost() {
 async fn uncounted_paths_pass_only_if_the_settings_allow_it() {
     let endmark =
         Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), |settings| {
-            budget(100)(settings);
+            with_budget(100)(settings);
             settings.budget.passes_unknown_paths = true;
         })
         .await;

@@ -1,18 +1,18 @@
-//! The identity of a client: its secret, in any place and spelling.
+//! A client is identified by its secret, in any place and spelling.
 
 use std::time::Duration;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_gateway::BudgetSettings;
 use serde_json::json;
-use testkit::{Answer, Dialect, Reply, Request, Script, chat_reply};
+use testkit::{Answer, ModelFormat, Reply, Request, Script, chat_reply};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const GEMINI: Wire = Wire::Other(ModelFormat::Gemini);
 
-/// Every way in which a client may send this secret: a header, and what to add to the path.
+/// Returns every way in which a client may send this secret: an optional header, and an addition to the path.
 fn spellings(secret: &str) -> Vec<(Option<(&'static str, String)>, String)> {
     let headers = [
         ("authorization", format!("Bearer {secret}")),
@@ -42,7 +42,7 @@ fn good_answer() -> Script {
 async fn one_secret_has_one_session_and_one_budget() {
     let limit = 5_000;
     let endmark = Endmark::start_with(good_answer(), |settings| {
-        let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
+        let rules = vec![BudgetRule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
     })
     .await;
@@ -67,7 +67,7 @@ async fn one_secret_has_one_session_and_one_budget() {
 }
 
 #[tokio::test]
-async fn outputs_of_a_query_key_are_read_only_with_that_key() {
+async fn outputs_stored_under_a_query_key_need_that_key() {
     let reply_text = GEMINI.answer(&[ReplyPart::Text("It is locked.")], End::Turn, false);
     let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
     let mut body = GEMINI.request(false);
@@ -103,7 +103,7 @@ async fn outputs_of_a_query_key_are_read_only_with_that_key() {
 #[tokio::test]
 async fn two_secrets_pass_only_without_a_budget() {
     let limit = 5_000;
-    let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
+    let rules = vec![BudgetRule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
     let open = Endmark::start(good_answer()).await;
     let limited = Endmark::start_with(good_answer(), |settings| {
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
@@ -137,7 +137,7 @@ async fn two_secrets_pass_only_without_a_budget() {
 over_postgresql! {
     "credentials.rs":
     one_secret_has_one_session_and_one_budget,
-    outputs_of_a_query_key_are_read_only_with_that_key,
+    outputs_stored_under_a_query_key_need_that_key,
     two_secrets_pass_only_without_a_budget,
     ;
     alone:

@@ -1,5 +1,5 @@
-//! Calls of custom tools, whose input is free text (the default of Codex). Only the end of a reply shows that one is
-//! cut.
+//! Calls of custom tools, which Codex uses by default. Their input is free text, so only the end of a reply
+//! shows that one is cut.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use testkit::{Answer, Reply, Request, Script};
 
 use crate::support::Endmark;
 
-const INPUT: &str = "*** Begin Patch\n*** Update File: a.rs\n-let x = 1;\n+let x = 2;\n*** End Patch\n";
-const CUT: usize = 46;
+const PATCH: &str = "*** Begin Patch\n*** Update File: a.rs\n-let x = 1;\n+let x = 2;\n*** End Patch\n";
+const CUT_AT_BYTE: usize = 46;
 
 fn frame(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
@@ -26,8 +26,8 @@ fn response(status: &str, output: &Value) -> Value {
         "usage": {"input_tokens": 5, "output_tokens": 9, "total_tokens": 14}})
 }
 
-/// A Responses reply with this call, complete, cut by its limit, or broken off.
-fn responses(status: &str, input: &str, stream: bool) -> Answer {
+/// Returns a Responses reply with this call: complete, cut by the limit, or broken off.
+fn responses_answer(status: &str, input: &str, stream: bool) -> Answer {
     let item_done = item(if status == "completed" { status } else { "incomplete" }, input);
     let end = response(status, &json!([item_done]));
     if !stream {
@@ -46,7 +46,7 @@ fn responses(status: &str, input: &str, stream: bool) -> Answer {
     Answer::sse(events.iter().map(frame).collect::<Vec<_>>())
 }
 
-fn chat(status: &str, input: &str, stream: bool) -> Answer {
+fn chat_answer(status: &str, input: &str, stream: bool) -> Answer {
     let finish = if status == "completed" { "tool_calls" } else { "length" };
     let call = json!({"id": "call_1", "type": "custom", "custom": {"name": "apply_patch", "input": input}});
     let base = json!({"id": "c1", "object": "chat.completion", "created": 1, "model": "m"});
@@ -74,7 +74,7 @@ fn chat(status: &str, input: &str, stream: bool) -> Answer {
     Answer::sse(chunks)
 }
 
-/// The rest as a text, as a model answers that is asked in words.
+/// Returns the rest as plain text, as a model answers a prompt.
 fn rest_as_text(path: &str, text: &str, stream: bool) -> Answer {
     if path.ends_with("responses") {
         let message = json!({"id": "msg_9", "type": "message", "status": "completed", "role": "assistant",
@@ -115,7 +115,11 @@ fn rest_as_text(path: &str, text: &str, stream: bool) -> Answer {
 }
 
 fn answer(path: &str, status: &str, input: &str, stream: bool) -> Answer {
-    if path.ends_with("responses") { responses(status, input, stream) } else { chat(status, input, stream) }
+    if path.ends_with("responses") {
+        responses_answer(status, input, stream)
+    } else {
+        chat_answer(status, input, stream)
+    }
 }
 
 async fn ask(endmark: &Endmark, path: &str, stream: bool) -> Reply {
@@ -135,8 +139,8 @@ async fn ask(endmark: &Endmark, path: &str, stream: bool) -> Reply {
         .await
 }
 
-/// Returns the call as the client received it, and whether it looks finished to the client.
-fn call(path: &str, reply: &Reply, stream: bool) -> (String, bool) {
+/// Returns the input of the call as the client received it, and whether the call looks finished.
+fn received_call(path: &str, reply: &Reply, stream: bool) -> (String, bool) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (path.ends_with("responses"), stream) {
         (true, false) => {
@@ -186,48 +190,53 @@ async fn a_cut_custom_call_is_completed() {
     for path in PATHS {
         for (stream, status) in [(false, "incomplete"), (true, "incomplete"), (true, "dropped")] {
             for again in [false, true] {
-                let first = answer(path, status, &INPUT[..CUT], stream);
+                let first = answer(path, status, &PATCH[..CUT_AT_BYTE], stream);
                 let second = if again {
-                    answer(path, "completed", INPUT, stream)
+                    answer(path, "completed", PATCH, stream)
                 } else {
-                    rest_as_text(path, &INPUT[CUT..], stream)
+                    rest_as_text(path, &PATCH[CUT_AT_BYTE..], stream)
                 };
                 let endmark = Endmark::start(Script::new().then(first).default_answer(second)).await;
                 let reply = ask(&endmark, path, stream).await;
                 let case = format!("{path} {stream} {status} {again}");
-                assert_eq!(call(path, &reply, stream), (INPUT.to_owned(), true), "{case}: {}", reply.text());
+                assert_eq!(
+                    received_call(path, &reply, stream),
+                    (PATCH.to_owned(), true),
+                    "{case}: {}",
+                    reply.text()
+                );
                 assert!(endmark.calls() > 1, "{case}");
             }
         }
     }
 }
 
-/// No event reports it as complete, because clients would run it.
+/// No event reports the call as complete, because a client would run it.
 #[tokio::test]
 async fn a_custom_call_that_stays_cut_is_never_finished() {
     for path in PATHS {
         for (stream, status) in [(false, "incomplete"), (true, "incomplete"), (true, "dropped")] {
-            let first = answer(path, status, &INPUT[..CUT], stream);
+            let first = answer(path, status, &PATCH[..CUT_AT_BYTE], stream);
             let endmark = Endmark::start(
                 Script::new().then(first).default_answer(rest_as_text(path, "Sorry.", stream)),
             )
             .await;
             let reply = ask(&endmark, path, stream).await;
-            let (_, is_finished) = call(path, &reply, stream);
+            let (_, is_finished) = received_call(path, &reply, stream);
             assert!(!is_finished, "{path} {stream} {status}: {}", reply.text());
         }
     }
 }
 
-/// Nothing is requested, and no byte is changed.
+/// The rest is not requested, and no byte changes.
 #[tokio::test]
 async fn a_whole_custom_call_is_unchanged() {
     for path in PATHS {
         for stream in [false, true] {
             let endmark =
-                Endmark::start(Script::new().default_answer(answer(path, "completed", INPUT, stream))).await;
+                Endmark::start(Script::new().default_answer(answer(path, "completed", PATCH, stream))).await;
             let reply = ask(&endmark, path, stream).await;
-            assert_eq!(call(path, &reply, stream), (INPUT.to_owned(), true));
+            assert_eq!(received_call(path, &reply, stream), (PATCH.to_owned(), true));
             assert_eq!(endmark.calls(), 1);
             assert!(!reply.text().contains("endmark"));
         }

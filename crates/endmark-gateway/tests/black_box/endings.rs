@@ -1,18 +1,21 @@
-//! Unusual endings of replies. Each is judged once, and none is mistaken for another.
+//! Unusual endings of replies. Each is judged correctly, and only once.
 
 use std::time::Duration;
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_store::FinalStatus;
 use serde_json::{Value, json};
-use testkit::{Answer, ChatFrames, Fault, Outcome, Prefill, Prompted, Respond, Script, ScriptedModel};
+use testkit::{
+    Answer, ChatFrames, Fault, PrefillBehaviour, PromptBehaviour, Respond, ResponseOutcome, Script,
+    ScriptedModel,
+};
 
 use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
-/// The text, the arguments and the finish reason that a client gets, as a stream or not.
+/// Returns the text, the arguments and the finish reason of the client's reply.
 async fn ask_for_ending(
     endmark: &Endmark,
     mut body: Value,
@@ -29,13 +32,13 @@ async fn ask_for_ending(
 }
 
 async fn start_resuming(model: impl Respond) -> Endmark {
-    Endmark::start_with(model, |settings| settings.resume.mode = Mode::On).await
+    Endmark::start_with(model, |settings| settings.resume.mode = ResumeMode::On).await
 }
 
 #[tokio::test]
 async fn a_text_cut_by_its_limit_is_completed() {
     for stream in [true, false] {
-        let endmark = start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        let endmark = start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
         let (text, _, finish) = ask_for_ending(&endmark, request(7), stream).await;
         assert_eq!((text.as_str(), finish.as_deref()), (STORY, Some("stop")), "{stream}");
     }
@@ -45,8 +48,10 @@ async fn a_text_cut_by_its_limit_is_completed() {
 async fn tool_arguments_cut_by_the_limit_are_completed() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     for stream in [true, false] {
-        let endmark =
-            start_resuming(ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects)).await;
+        let endmark = start_resuming(
+            ScriptedModel::new(arguments).calls("write_file").prefill(PrefillBehaviour::Rejects),
+        )
+        .await;
         let mut body = request(9);
         body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
         let (_, came, finish) = ask_for_ending(&endmark, body, stream).await;
@@ -54,7 +59,8 @@ async fn tool_arguments_cut_by_the_limit_are_completed() {
     }
 }
 
-/// A provider that reports `stop` although its limit cut the text. The grammar and the count contradict it.
+/// The provider reports `stop` although the limit cut the text. The grammar and the token count contradict
+/// it.
 #[tokio::test]
 async fn a_false_finish_reason_is_detected() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
@@ -90,8 +96,8 @@ async fn a_reply_of_only_reasoning_gets_more_room() {
 async fn a_repeated_identical_cut_ends_the_recovery() {
     for stream in [true, false] {
         let model = ScriptedModel::new(STORY)
-            .prefill(Prefill::Rejects)
-            .with_prompted(Prompted::Restarts)
+            .prefill(PrefillBehaviour::Rejects)
+            .with_prompt_behaviour(PromptBehaviour::Restarts)
             .own_limit(7);
         let endmark = start_resuming(model).await;
         let (text, _, finish) = ask_for_ending(&endmark, request(7), stream).await;
@@ -114,7 +120,7 @@ async fn a_client_that_leaves_ends_the_upstream_call() {
     let mut open = endmark.chat(&stream_request(50)).send().await;
     open.next_frame().await.unwrap();
     open.reset();
-    assert_eq!(endmark.upstream.wait_for_outcome(0).await, Outcome::ClientGone);
+    assert_eq!(endmark.upstream.wait_for_outcome(0).await, ResponseOutcome::ClientGone);
     assert_eq!(endmark.calls(), 1);
 }
 
@@ -132,7 +138,7 @@ async fn a_stream_over_the_size_limit_is_neither_mended_nor_whole() {
     assert_eq!(endmark.calls(), 1, "what is not kept cannot be continued");
 }
 
-/// A reply that is forwarded without parsing has exactly the end of its HTTP body.
+/// If a reply is forwarded without parsing, its HTTP body ends exactly as the upstream's did.
 #[tokio::test]
 async fn a_frame_over_the_size_limit_passes_unchanged() {
     let frames = ChatFrames::new().text(STORY).text(&STORY.repeat(20)).finish("stop").done();
@@ -150,7 +156,7 @@ async fn a_frame_over_the_size_limit_passes_unchanged() {
         })
         .await;
         let reply = endmark.ask(&stream_request(500)).await;
-        assert_eq!((reply.complete, reply.body == bytes), (is_whole, is_whole));
+        assert_eq!((reply.is_complete, reply.body == bytes), (is_whole, is_whole));
         assert!(bytes.starts_with(&reply.body));
         assert_eq!(endmark.calls(), 1);
     }

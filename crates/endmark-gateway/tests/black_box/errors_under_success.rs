@@ -1,4 +1,4 @@
-//! An error under a status of success, where a reply was expected.
+//! Upstreams that return an error with a success status.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TEXT: &str = "All of the boats are in.";
 
-fn error(code: &Value) -> Answer {
+fn error_answer(code: &Value) -> Answer {
     Answer::json(200, &json!({"error": {"message": "overloaded", "code": code}}))
 }
 
-/// Whether each call of the log costs something, the oldest first.
+/// Returns whether each call in the log was billed, oldest call first.
 async fn billed_calls(endmark: &Endmark, calls: usize) -> Vec<bool> {
     for _ in 0..200 {
         let mut rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
@@ -32,7 +32,7 @@ async fn an_error_with_status_200_costs_nothing_and_is_retried() {
         let failed = if stream {
             Answer::sse(["data: {\"error\":{\"message\":\"overloaded\",\"code\":502}}\n\n".to_owned()])
         } else {
-            error(&json!(502))
+            error_answer(&json!(502))
         };
         let script = Script::new().then(failed).default_answer(Wire::Chat.answer(
             &[ReplyPart::Text(TEXT)],
@@ -45,7 +45,7 @@ async fn an_error_with_status_200_costs_nothing_and_is_retried() {
         assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{stream}");
         assert_eq!(billed_calls(&endmark, 2).await, [false, true], "{stream}");
     }
-    let endmark = Endmark::start(Script::new().default_answer(error(&json!(502)))).await;
+    let endmark = Endmark::start(Script::new().default_answer(error_answer(&json!(502)))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
     assert_eq!(reply.status, 502, "{}", reply.text());
     assert!(reply.text().contains("overloaded"), "{}", reply.text());
@@ -53,7 +53,7 @@ async fn an_error_with_status_200_costs_nothing_and_is_retried() {
 
 #[tokio::test]
 async fn a_permanent_error_with_status_200_passes_and_is_marked() {
-    let answer = error(&json!("invalid_prompt"));
+    let answer = error_answer(&json!("invalid_prompt"));
     let sent = String::from_utf8(answer.body()).unwrap();
     let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;

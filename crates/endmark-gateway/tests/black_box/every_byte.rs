@@ -1,4 +1,5 @@
-//! A stream that breaks off at any byte is made whole or ends in an error, and never gets a false end.
+//! Streams that break off at any byte: the reply is completed or ends in an error, and never looks whole by
+//! mistake.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -6,21 +7,22 @@ use std::sync::Mutex;
 use endmark_gateway::Settings;
 use serde_json::json;
 use testkit::{
-    Answer, Dialect, DialectAdapter, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel,
+    Answer, Fault, ModelFormat, ModelFormatAdapter, PrefillBehaviour, PromptBehaviour, ReceivedRequest,
+    Request, Respond, ScriptedModel,
 };
 
 use crate::support::{Endmark, read_stream, stream_request};
 
-/// Breaks the first reply to every request off at a byte that the request names.
-struct BreaksOff<M> {
+/// Breaks off the first reply to each request, at the byte that the request names.
+struct BreakingModel<M> {
     model: M,
     fault: Fault,
-    /// The requests that were already broken off. A repeated request is answered.
+    /// Requests whose first reply was broken off. A repeated request gets a complete answer.
     broken_requests: Mutex<BTreeSet<u64>>,
 }
 
-impl<M: Respond> Respond for BreaksOff<M> {
-    fn respond(&self, request: &Received) -> Answer {
+impl<M: Respond> Respond for BreakingModel<M> {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let answer = self.model.respond(request);
         let body = request.json();
         match body["break_at"].as_u64() {
@@ -32,14 +34,20 @@ impl<M: Respond> Respond for BreaksOff<M> {
     }
 }
 
-/// Here all requests break off once, instead of a few of many, so each may be repeated.
+/// The default budget allows retries for only a part of all requests, but here every request breaks off once.
 fn allow_all_retries(settings: &mut Settings) {
     settings.retry.budget_percent = 100;
 }
 
-/// Breaks the stream off everywhere, and expects at least `at_least` percent to be recovered. It tests every offset
-/// with `EVERY_BYTE=1`, and otherwise every 23rd, which covers all parts of a frame.
-async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: bool, at_least: usize) {
+/// Breaks the stream off at many offsets, and expects at least `at_least` percent of the replies to be
+/// recovered. `EVERY_BYTE=1` tests every offset. By default every 23rd is tested, which covers all parts of a
+/// frame.
+async fn assert_recovery_at_many_bytes(
+    model: impl Fn() -> ScriptedModel,
+    whole: &str,
+    json: bool,
+    at_least: usize,
+) {
     let request = |at: usize| {
         let mut body = stream_request(500);
         body["break_at"] = json!(at);
@@ -48,7 +56,7 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
         }
         body
     };
-    let model = BreaksOff { model: model(), fault: Fault::Close, broken_requests: Mutex::default() };
+    let model = BreakingModel { model: model(), fault: Fault::Close, broken_requests: Mutex::default() };
     let endmark = Endmark::start_with(model, allow_all_retries).await;
     let length = endmark.ask(&request(usize::MAX >> 12)).await.body.len();
     let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
@@ -70,20 +78,30 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
 }
 
 #[tokio::test]
-async fn text_broken_at_any_byte_is_recovered_by_prefill() {
+async fn a_text_broken_at_any_byte_is_recovered_by_prefill() {
     let whole = "The harbour was quiet. 🌊 Mira counted the nets.";
-    break_everywhere(|| ScriptedModel::new(whole).prefill(Prefill::Echoes), whole, false, 100).await;
+    assert_recovery_at_many_bytes(
+        || ScriptedModel::new(whole).prefill(PrefillBehaviour::Echoes),
+        whole,
+        false,
+        100,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn json_broken_at_any_byte_is_recovered_in_a_user_turn() {
     let whole = r#"{"title": "Harbour", "tags": ["gulls", "n\u00e9ts"], "count": 42}"#;
-    break_everywhere(
-        || ScriptedModel::new(whole).prefill(Prefill::Rejects).with_prompted(Prompted::Exact),
+    assert_recovery_at_many_bytes(
+        || {
+            ScriptedModel::new(whole)
+                .prefill(PrefillBehaviour::Rejects)
+                .with_prompt_behaviour(PromptBehaviour::Exact)
+        },
         whole,
         true,
-        // A prompt asks to continue after the last token. If the cut goes through an escape or a number and the model
-        // continues at the cut, the result is ambiguous and reported as such.
+        // A prompt asks to continue after the last token. If the cut is inside an escape or a number and the
+        // model continues at the cut, the result is ambiguous, so the reply stays cut.
         90,
     )
     .await;
@@ -92,9 +110,10 @@ async fn json_broken_at_any_byte_is_recovered_in_a_user_turn() {
 #[tokio::test]
 async fn a_stream_of_any_format_broken_at_any_byte_is_recovered() {
     let whole = "The harbour was quiet. \u{1f30a} Mira counted the nets.";
-    for dialect in Dialect::ALL {
-        let model = DialectAdapter::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));
-        let model = BreaksOff { model, fault: Fault::Close, broken_requests: Mutex::default() };
+    for dialect in ModelFormat::ALL {
+        let model =
+            ModelFormatAdapter::new(dialect, ScriptedModel::new(whole).prefill(PrefillBehaviour::Echoes));
+        let model = BreakingModel { model, fault: Fault::Close, broken_requests: Mutex::default() };
         let endmark = Endmark::start_with(model, allow_all_retries).await;
         let ask = async |at: usize| {
             let mut body = dialect.request(500, true);
@@ -105,7 +124,7 @@ async fn a_stream_of_any_format_broken_at_any_byte_is_recovered() {
         let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 41 };
         for at in (0..length).step_by(step) {
             let reply = ask(at).await;
-            let heard = dialect.hear(&reply);
+            let heard = dialect.assemble(&reply);
             let what = format!("{dialect:?} broken off at byte {at}: {}", reply.text());
             assert_eq!(heard.text, whole, "{what}");
             assert!(heard.stop.is_some() && heard.error.is_none(), "{what}");

@@ -1,8 +1,8 @@
-//! Recorded streams, cut at every byte with every ending and split in every way, without a socket. This is cheap
-//! enough to test all combinations. An oracle that shares no code with the tested code decides whether a beginning is
-//! whole: it splits the frames at blank lines, and reads JSON with another parser.
+//! Cuts and splits recorded streams at every byte, with every ending. No sockets are used, so all
+//! combinations can be tested quickly. An oracle decides whether the bytes before a cut are a whole reply. It
+//! shares no code with the tested code: it splits frames at blank lines, and reads JSON with another parser.
 //!
-//! `EVERY_BYTE=1` tests everything. Otherwise a short selection is tested. Each wire format is one row of [`FORMATS`].
+//! `EVERY_BYTE=1` tests everything; the default is a selection. Each wire format is one row of [`FORMATS`].
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -19,61 +19,61 @@ use endmark_wire::sse::{Decoder, Tail};
 use endmark_wire::stream::Reader;
 use serde_json::Value;
 
-/// More than any recording has.
-const CAP: usize = 1 << 20;
+/// A size limit that no recording reaches.
+const MAX_STREAM_BYTES: usize = 1 << 20;
 
-/// How the bytes of a stream end.
+/// What follows the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stops {
-    /// The connection is closed: FIN, or a chunk of HTTP that cannot be read.
+enum StreamEnd {
+    /// The connection is closed, or its next HTTP chunk cannot be read.
     Closed,
     Reset,
-    /// Nothing comes any more.
+    /// No more data arrives.
     Stall,
-    /// The body ends normally by HTTP.
-    InOrder,
-    /// After a broken event.
-    Malformed,
-    /// After an event that reports an error of the server.
+    /// The HTTP body ends normally.
+    NormalHttpEnd,
+    /// A broken event.
+    BrokenEvent,
+    /// An event that reports a server error.
     ErrorEvent,
-    /// The same with an event name, as in Messages and Responses.
-    NamedError,
-    /// Within the name of the next event.
-    HalfName,
-    /// After a ping event.
+    /// An error event with an event name, as in Messages and Responses.
+    NamedErrorEvent,
+    /// A part of the next event's name.
+    HalfEventName,
+    /// A ping event.
     Ping,
-    /// Within a character.
-    Character,
+    /// An incomplete UTF-8 character.
+    HalfCharacter,
 }
 
-const STOPS: [Stops; 10] = [
-    Stops::Closed,
-    Stops::Reset,
-    Stops::Stall,
-    Stops::InOrder,
-    Stops::Malformed,
-    Stops::ErrorEvent,
-    Stops::NamedError,
-    Stops::HalfName,
-    Stops::Ping,
-    Stops::Character,
+const STREAM_ENDS: [StreamEnd; 10] = [
+    StreamEnd::Closed,
+    StreamEnd::Reset,
+    StreamEnd::Stall,
+    StreamEnd::NormalHttpEnd,
+    StreamEnd::BrokenEvent,
+    StreamEnd::ErrorEvent,
+    StreamEnd::NamedErrorEvent,
+    StreamEnd::HalfEventName,
+    StreamEnd::Ping,
+    StreamEnd::HalfCharacter,
 ];
 
-impl Stops {
-    /// The bytes after the cut.
-    fn last_words(self) -> &'static [u8] {
+impl StreamEnd {
+    /// Returns the bytes after the cut.
+    fn bytes_after_cut(self) -> &'static [u8] {
         match self {
-            Self::Malformed => b"data: {\"choices\":[{\"index\":0,\"del\n\n",
+            Self::BrokenEvent => b"data: {\"choices\":[{\"index\":0,\"del\n\n",
             Self::ErrorEvent => {
                 b"data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n"
             }
-            Self::NamedError => {
+            Self::NamedErrorEvent => {
                 b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}\n\n"
             }
-            Self::HalfName => b"\nevent: mess",
+            Self::HalfEventName => b"\nevent: mess",
             Self::Ping => b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
-            Self::Character => b"data: {\"delta\":\"caf\xc3",
-            Self::Closed | Self::Reset | Self::Stall | Self::InOrder => b"",
+            Self::HalfCharacter => b"data: {\"delta\":\"caf\xc3",
+            Self::Closed | Self::Reset | Self::Stall | Self::NormalHttpEnd => b"",
         }
     }
 
@@ -85,31 +85,31 @@ impl Stops {
     }
 }
 
-/// A stream that the tested code is reading.
-struct Read {
+/// The decoder and the reader under test, with their output so far.
+struct StreamUnderTest {
     decoder: Decoder,
     reader: Box<dyn Reader>,
-    /// The content of every event, in words.
+    /// The debug output of each event.
     events: Vec<String>,
     forwarded: Vec<u8>,
     failed: bool,
 }
 
-impl Read {
-    fn begin(format: &str) -> Self {
+impl StreamUnderTest {
+    fn new(format: &str) -> Self {
         let address = Address { model: Some("m".to_owned()), stream: Some(true), ..Address::default() };
         let body = br#"{"model":"m","stream":true,"messages":[],"input":[],"contents":[]}"#;
         let request = Request::parse(find_by_name(format).unwrap(), body, &address).unwrap();
         Self {
-            decoder: Decoder::new(CAP),
-            reader: request.stream(CAP),
+            decoder: Decoder::new(MAX_STREAM_BYTES),
+            reader: request.stream(MAX_STREAM_BYTES),
             events: Vec::new(),
             forwarded: Vec::new(),
             failed: false,
         }
     }
 
-    /// A copy that can continue differently.
+    /// Returns a copy that can read another continuation.
     fn fork(&self) -> Self {
         Self {
             decoder: self.decoder.clone(),
@@ -120,7 +120,7 @@ impl Read {
         }
     }
 
-    /// A copy without the events so far.
+    /// Like [`Self::fork`], but without the events and bytes so far.
     fn fork_silent(&self) -> Self {
         Self {
             decoder: self.decoder.clone(),
@@ -131,7 +131,7 @@ impl Read {
         }
     }
 
-    /// Adds bytes. Bytes after the end that the reader sees are ignored.
+    /// Adds bytes. Bytes after an error are ignored.
     fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes).unwrap();
         while let Some(frame) = (!self.failed).then(|| self.decoder.next_frame()).flatten() {
@@ -145,7 +145,7 @@ impl Read {
         }
     }
 
-    /// The forwarded bytes, including those after the last complete event.
+    /// Returns the forwarded bytes, including those after the last complete event.
     fn into_forwarded(self) -> Vec<u8> {
         let mut forwarded = self.forwarded;
         match self.decoder.finish() {
@@ -156,8 +156,8 @@ impl Read {
         forwarded
     }
 
-    /// Whether the reply is judged whole, or is not Endmark's concern.
-    fn is_whole(&self, stops: Stops) -> bool {
+    /// Whether no choice of the reply is judged cut.
+    fn is_whole(&self, stops: StreamEnd) -> bool {
         let received = self.reader.received();
         let ending = |choice: &Choice| match received.ending(choice.index) {
             Ending::Dropped => stops.ending(),
@@ -168,7 +168,7 @@ impl Read {
     }
 }
 
-/// The judgement of a choice's part that may be cut: its text, or the arguments of its last call.
+/// Whether a choice is judged cut, by the arguments of its last call or, without calls, by its text.
 fn is_cut(choice: &Choice, ending: Ending) -> bool {
     let (text, demanded) = match choice.tool_calls.last() {
         Some(call) => (&call.arguments, true),
@@ -192,18 +192,18 @@ fn is_cut(choice: &Choice, ending: Ending) -> bool {
     matches!(judgement, Judgement::Cut(_))
 }
 
-/// The content of one choice for the oracle.
+/// What the oracle read of one choice.
 #[derive(Default)]
-struct HeardChoice {
+struct OracleChoice {
     calls: BTreeMap<u64, String>,
     finish: Option<String>,
 }
 
-/// The events of a beginning, up to one that cannot be parsed or reports an error of the server.
+/// Returns the events in these bytes, up to an unreadable event or a server error.
 fn events(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
     let mut frames: Vec<&str> = text.split("\n\n").collect();
-    // Bytes after the last blank line are not an event.
+    // The bytes after the last blank line are not a complete event.
     frames.pop();
     let mut events = Vec::new();
     for frame in frames {
@@ -214,16 +214,16 @@ fn events(bytes: &[u8]) -> Vec<Value> {
         }
         match serde_json::from_str::<Value>(&data) {
             Ok(event) if event.get("error").is_none_or(Value::is_null) => events.push(event),
-            // Nothing after an unreadable event counts.
+            // Clients stop at an unreadable event.
             _ => break,
         }
     }
     events
 }
 
-/// Whether a beginning of a chat stream is obviously a whole reply.
+/// Whether the bytes of a cut Chat stream are a whole reply.
 fn chat_is_whole(bytes: &[u8]) -> bool {
-    let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
+    let mut choices: BTreeMap<u64, OracleChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for choice in chunk["choices"].as_array().into_iter().flatten() {
             let heard_choice = choices.entry(choice["index"].as_u64().unwrap_or(0)).or_default();
@@ -243,9 +243,9 @@ fn chat_is_whole(bytes: &[u8]) -> bool {
     !choices.is_empty() && choices.values().all(|heard_choice| is_reported_whole(heard_choice, &["stop"]))
 }
 
-/// The same for a stream of Responses.
+/// Whether the bytes of a cut Responses stream are a whole reply.
 fn response_is_whole(bytes: &[u8]) -> bool {
-    let mut heard_choice = HeardChoice::default();
+    let mut heard_choice = OracleChoice::default();
     for event in events(bytes) {
         let place = event["output_index"].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
@@ -267,9 +267,9 @@ fn response_is_whole(bytes: &[u8]) -> bool {
     is_reported_whole(&heard_choice, &["completed"])
 }
 
-/// The same for a stream of Messages.
+/// Whether the bytes of a cut Messages stream are a whole reply.
 fn message_is_whole(bytes: &[u8]) -> bool {
-    let mut heard_choice = HeardChoice::default();
+    let mut heard_choice = OracleChoice::default();
     for event in events(bytes) {
         let place = event["index"].as_u64().unwrap_or(0);
         if event["content_block"]["type"] == "tool_use" {
@@ -287,16 +287,16 @@ fn message_is_whole(bytes: &[u8]) -> bool {
     is_reported_whole(&heard_choice, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
 }
 
-/// The same for a stream of Gemini.
-fn content_is_whole(bytes: &[u8]) -> bool {
-    let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
+/// Whether the bytes of a cut Gemini stream are a whole reply.
+fn gemini_is_whole(bytes: &[u8]) -> bool {
+    let mut choices: BTreeMap<u64, OracleChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for candidate in chunk["candidates"].as_array().into_iter().flatten() {
             let heard_choice = choices.entry(candidate["index"].as_u64().unwrap_or(0)).or_default();
             let finish = candidate["finishReason"].as_str();
             for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
                 if let Some(call) = part.get("functionCall") {
-                    // For a call with cut arguments, a server sends no arguments.
+                    // If the limit cuts the arguments, the server sends an empty object.
                     let none = finish == Some("MAX_TOKENS") && call["args"] == serde_json::json!({});
                     let next = u64::try_from(heard_choice.calls.len()).unwrap();
                     heard_choice
@@ -313,24 +313,24 @@ fn content_is_whole(bytes: &[u8]) -> bool {
             .all(|heard_choice| is_reported_whole(heard_choice, &["STOP", "CONTINUATION", "SAFETY"]))
 }
 
-/// A call is whole if its arguments are a document. Text is whole if its server reports the end.
-fn is_reported_whole(heard_choice: &HeardChoice, ends: &[&str]) -> bool {
+/// A call is whole if its arguments are valid JSON. Text is whole if the server reports its end.
+fn is_reported_whole(heard_choice: &OracleChoice, ends: &[&str]) -> bool {
     match heard_choice.calls.last_key_value() {
         Some((_, arguments)) => serde_json::from_str::<Value>(arguments).is_ok(),
         None => heard_choice.finish.as_deref().is_some_and(|finish| ends.contains(&finish)),
     }
 }
 
-/// A wire format: its recordings, and the oracle.
-struct Recorded {
+/// A wire format with its recordings and its oracle.
+struct RecordedFormat {
     format: &'static str,
     recordings: &'static [&'static str],
     is_whole: fn(&[u8]) -> bool,
 }
 
-/// The README of the folder states the sources of the recordings.
-const FORMATS: &[Recorded] = &[
-    Recorded {
+/// The README of each folder names the sources of its recordings.
+const FORMATS: &[RecordedFormat] = &[
+    RecordedFormat {
         format: "openai_chat",
         recordings: &[
             "text-whole",
@@ -344,7 +344,7 @@ const FORMATS: &[Recorded] = &[
         ],
         is_whole: chat_is_whole,
     },
-    Recorded {
+    RecordedFormat {
         format: "openai_responses",
         recordings: &[
             "text-whole",
@@ -360,7 +360,7 @@ const FORMATS: &[Recorded] = &[
         ],
         is_whole: response_is_whole,
     },
-    Recorded {
+    RecordedFormat {
         format: "anthropic_messages",
         recordings: &[
             "text-whole",
@@ -378,7 +378,7 @@ const FORMATS: &[Recorded] = &[
         ],
         is_whole: message_is_whole,
     },
-    Recorded {
+    RecordedFormat {
         format: "gemini",
         recordings: &[
             "mock-text-whole",
@@ -392,39 +392,39 @@ const FORMATS: &[Recorded] = &[
             "signed-thoughts",
             "two-candidates",
         ],
-        is_whole: content_is_whole,
+        is_whole: gemini_is_whole,
     },
 ];
 
-/// In the short run, one of this many bytes is cut: over fifty thousand cuts in total.
-const SHORT_STEP: usize = 20;
+/// Distance between cuts in a short run, in bytes. A short run has more than 50,000 cuts.
+const QUICK_STEP_BYTES: usize = 20;
 
 #[derive(Default)]
-struct Count {
+struct CutCounts {
     cuts: usize,
     whole: usize,
     splits: usize,
 }
 
-/// Every cut and every split of every recording of a format.
-fn run(format: &Recorded) -> Count {
+/// Tests all cuts and splits of a format's recordings.
+fn test_recordings(format: &RecordedFormat) -> CutCounts {
     let everything = std::env::var_os("EVERY_BYTE").is_some();
-    let mut count = Count::default();
+    let mut count = CutCounts::default();
     for name in format.recordings {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("../endmark-wire/tests/{}/{name}.sse", format.format));
         let stream = std::fs::read(path).unwrap();
-        cut(format, name, &stream, if everything { 1 } else { SHORT_STEP }, &mut count);
-        // Three-way splits grow with the square of the length.
+        test_cuts(format, name, &stream, if everything { 1 } else { QUICK_STEP_BYTES }, &mut count);
+        // The number of three-way splits grows with the square of the length.
         let step = if everything { (stream.len() / 1_200).max(1) } else { stream.len() / 8 };
-        split(format, name, &stream, step, &mut count);
+        test_splits(format, name, &stream, step, &mut count);
     }
     count
 }
 
-fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
-    let mut read = Read::begin(format.format);
-    // Bytes after the last blank line are not an event, so only a further event changes the oracle's result.
+fn test_cuts(format: &RecordedFormat, name: &str, stream: &[u8], step: usize, count: &mut CutCounts) {
+    let mut read = StreamUnderTest::new(format.format);
+    // The oracle ignores bytes after the last blank line, so its result changes only after a further event.
     let mut oracle: Option<(usize, bool)> = None;
     for at in 0..=stream.len() {
         if at > 0 {
@@ -433,16 +433,16 @@ fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Co
         if !at.is_multiple_of(step) && at != stream.len() {
             continue;
         }
-        for stops in STOPS {
+        for stops in STREAM_ENDS {
             let mut read = read.fork_silent();
-            read.push(stops.last_words());
+            read.push(stops.bytes_after_cut());
             let blank_line = stream[..at].windows(2).rposition(|two| two == b"\n\n");
             let settled = blank_line.map_or(0, |place| place + 2);
             let expected = match oracle {
-                Some((place, whole)) if place == settled && stops.last_words().is_empty() => whole,
-                _ => (format.is_whole)(&[&stream[..at], stops.last_words()].concat()),
+                Some((place, whole)) if place == settled && stops.bytes_after_cut().is_empty() => whole,
+                _ => (format.is_whole)(&[&stream[..at], stops.bytes_after_cut()].concat()),
             };
-            if stops.last_words().is_empty() {
+            if stops.bytes_after_cut().is_empty() {
                 oracle = Some((settled, expected));
             }
             let found = read.is_whole(stops);
@@ -454,22 +454,22 @@ fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Co
     }
 }
 
-fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
-    let mut unsplit = Read::begin(format.format);
+fn test_splits(format: &RecordedFormat, name: &str, stream: &[u8], step: usize, count: &mut CutCounts) {
+    let mut unsplit = StreamUnderTest::new(format.format);
     unsplit.push(stream);
     let events = unsplit.events.clone();
     assert_eq!(unsplit.into_forwarded(), stream, "{name}");
-    let same = |read: Read, first: usize, second: usize| {
+    let same = |read: StreamUnderTest, first: usize, second: usize| {
         assert!(read.events == events, "{name} split at {first} and {second}: other events");
         assert!(read.into_forwarded() == stream, "{name} split at {first} and {second}: other bytes");
     };
-    let mut beginning = Read::begin(format.format);
+    let mut beginning = StreamUnderTest::new(format.format);
     for first in 0..=stream.len() {
         if first > 0 {
             beginning.push(&stream[first - 1..first]);
         }
         if first.is_multiple_of(step.min(97)) {
-            let mut two = Read::begin(format.format);
+            let mut two = StreamUnderTest::new(format.format);
             two.push(&stream[..first]);
             two.push(&stream[first..]);
             same(two, first, first);
@@ -488,10 +488,10 @@ fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut 
     }
 }
 
-/// No cut of a recorded stream is judged whole, and no whole stream is judged cut.
-fn every_cut(format: &str) -> String {
+/// Checks that no cut of a recorded stream is judged whole, and that no whole stream is judged cut.
+fn test_format(format: &str) -> String {
     let format = FORMATS.iter().find(|recorded| recorded.format == format).unwrap();
-    let count = run(format);
+    let count = test_recordings(format);
     assert!(count.whole > 0 && count.cuts > count.whole, "{}: nothing was tried", format.format);
     format!(
         "{}: {} cuts of {} recordings, {} of them whole: 0 false wholes, 0 false alarms; {} splits: same events, same \
@@ -505,21 +505,21 @@ fn every_cut(format: &str) -> String {
 }
 
 #[test]
-fn chat_completions_recover_from_every_cut() {
-    println!("{}", every_cut("openai_chat"));
+fn chat_completions_judge_every_cut_correctly() {
+    println!("{}", test_format("openai_chat"));
 }
 
 #[test]
-fn responses_recover_from_every_cut() {
-    println!("{}", every_cut("openai_responses"));
+fn responses_judge_every_cut_correctly() {
+    println!("{}", test_format("openai_responses"));
 }
 
 #[test]
-fn messages_recover_from_every_cut() {
-    println!("{}", every_cut("anthropic_messages"));
+fn messages_judge_every_cut_correctly() {
+    println!("{}", test_format("anthropic_messages"));
 }
 
 #[test]
-fn gemini_recovers_from_every_cut() {
-    println!("{}", every_cut("gemini"));
+fn gemini_judges_every_cut_correctly() {
+    println!("{}", test_format("gemini"));
 }

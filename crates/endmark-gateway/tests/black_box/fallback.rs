@@ -1,11 +1,12 @@
-//! A second upstream answers if the first cannot, and completes replies that the first began.
+//! A second upstream answers if the first cannot, and completes the replies that the first began.
 
 use std::time::Duration;
 
 use endmark_gateway::Settings;
 use endmark_store::FinalStatus;
 use testkit::{
-    Answer, ChatFrames, Fault, Prefill, Prompted, Respond, Script, ScriptedModel, Upstream, chat_reply,
+    Answer, ChatFrames, Fault, PrefillBehaviour, PromptBehaviour, Respond, Script, ScriptedModel, Upstream,
+    chat_reply,
 };
 
 use crate::support::{Endmark, read_stream, request, stream_request, text};
@@ -13,8 +14,12 @@ use crate::support::{Endmark, read_stream, request, stream_request, text};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
-/// Starts a gateway before two upstreams. The second has its own key and model.
-async fn start(first: impl Respond, second: &Upstream, change: impl FnOnce(&mut Settings)) -> Endmark {
+/// Starts a gateway with two upstreams. The second has its own key and model.
+async fn start_with_fallback(
+    first: impl Respond,
+    second: &Upstream,
+    change: impl FnOnce(&mut Settings),
+) -> Endmark {
     Endmark::with_fallback(first, second, ("key-of-the-second", "its-model"), change).await
 }
 
@@ -25,7 +30,8 @@ fn overloaded_answer() -> Answer {
 #[tokio::test]
 async fn the_fallback_answers_with_its_own_key_and_model() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
-    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
+    let endmark =
+        start_with_fallback(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.chat(&request(50)).header("cookie", "secret=1").send().await.read().await;
     assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
     assert_eq!(reply.header("x-endmark-upstream"), Some("second"));
@@ -42,10 +48,11 @@ async fn the_fallback_answers_with_its_own_key_and_model() {
 #[tokio::test]
 async fn a_fallback_without_a_key_does_not_get_the_clients_key() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
-    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |settings| {
-        settings.upstreams[1].api_key = None;
-    })
-    .await;
+    let endmark =
+        start_with_fallback(Script::new().default_answer(overloaded_answer()), &second, |settings| {
+            settings.upstreams[1].api_key = None;
+        })
+        .await;
     assert_eq!(endmark.ask(&request(50)).await.status, 200);
     assert_eq!(second.requests()[0].header("authorization"), None);
 }
@@ -53,7 +60,8 @@ async fn a_fallback_without_a_key_does_not_get_the_clients_key() {
 #[tokio::test]
 async fn if_both_upstreams_fail_the_client_gets_the_first_error() {
     let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
-    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
+    let endmark =
+        start_with_fallback(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.body), (503, overloaded_answer().body()));
     assert_eq!(reply.headers.iter().find(|(name, _)| name == "x-endmark-upstream"), None);
@@ -66,7 +74,7 @@ async fn a_client_error_is_not_sent_to_the_fallback() {
     {
         let second = Upstream::start(ScriptedModel::new("Yes.")).await;
         let bytes = refusal.body();
-        let endmark = start(Script::new().default_answer(refusal), &second, |_| {}).await;
+        let endmark = start_with_fallback(Script::new().default_answer(refusal), &second, |_| {}).await;
         assert_eq!(endmark.ask(&request(50)).await.body, bytes);
         assert_eq!((endmark.calls(), second.requests().len()), (1, 0));
     }
@@ -76,11 +84,12 @@ async fn a_client_error_is_not_sent_to_the_fallback() {
 async fn a_whole_reply_of_the_fallback_is_byte_identical() {
     let frames = testkit::chat_stream(&["Yes", ", ", "it is."], "stop");
     let second = Upstream::start(Script::new().default_answer(Answer::sse(frames.clone()))).await;
-    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
+    let endmark =
+        start_with_fallback(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     assert_eq!(endmark.ask(&stream_request(50)).await.body, frames.concat().into_bytes());
 }
 
-/// Every way in which a stream ends that the first began and does not finish.
+/// Covers all endings of a stream that the first upstream begins but does not finish.
 #[tokio::test]
 async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
     let words = || STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
@@ -100,9 +109,9 @@ async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
         ),
     ];
     for (name, first, ending) in endings {
-        let second = Upstream::start(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        let second = Upstream::start(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
         let script = Script::new().then(first).default_answer(overloaded_answer());
-        let endmark = start(script, &second, |settings| {
+        let endmark = start_with_fallback(script, &second, |settings| {
             settings.limits.idle = Duration::from_millis(300);
         })
         .await;
@@ -110,7 +119,7 @@ async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
         let read = read_stream(&reply);
         assert_eq!(read.text, STORY, "{name}");
         assert_eq!((read.finish.as_deref(), read.is_done, read.error), (Some("stop"), true, None), "{name}");
-        // If the network may have caused the failure, the first upstream is tried again.
+        // If the network may be the cause, the first upstream gets a second attempt.
         assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
         let disclosed = read.endmark.unwrap();
         assert_eq!(
@@ -135,22 +144,24 @@ async fn an_upstream_that_breaks_twice_is_replaced() {
         |words: &[&str]| Answer::sse(words.iter().copied().fold(ChatFrames::new(), ChatFrames::text).cut());
     let second = Upstream::start(ScriptedModel::new(STORY)).await;
     let script = Script::new().then(broken(&words[..9])).default_answer(broken(&words[9..18]));
-    let endmark = start(script, &second, |_| {}).await;
+    let endmark = start_with_fallback(script, &second, |_| {}).await;
     let read = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!((read.text.as_str(), read.is_done), (STORY, true));
     assert_eq!((endmark.calls(), second.requests().len()), (2, 1));
 }
 
-/// A rejection by one upstream shows nothing about the other, which may be asked in both ways.
+/// A refusal by one upstream shows nothing about the other, which may support prefill.
 #[tokio::test]
 async fn the_prefill_support_of_the_fallback_is_learned_separately() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
     let refused = Answer::error(400, "invalid_request_error", None, "the last message must be the user's");
     let script =
         Script::new().then(Answer::sse(words.cut())).then(refused).default_answer(overloaded_answer());
-    let model = ScriptedModel::new(STORY).prefill(Prefill::Rejects).with_prompted(Prompted::Restarts);
+    let model = ScriptedModel::new(STORY)
+        .prefill(PrefillBehaviour::Rejects)
+        .with_prompt_behaviour(PromptBehaviour::Restarts);
     let second = Upstream::start(model).await;
-    let endmark = start(script, &second, |_| {}).await;
+    let endmark = start_with_fallback(script, &second, |_| {}).await;
     let read = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!((read.text.as_str(), read.is_done), (STORY, true));
     assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
@@ -163,10 +174,11 @@ async fn the_fallback_finishes_its_own_reply() {
     let rest = Answer::sse(testkit::chat_stream(&["and the boats were there."], "stop"));
     let script = Script::new().then(Answer::sse(words).fault(length, Fault::Stall)).default_answer(rest);
     let second = Upstream::start(script).await;
-    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |settings| {
-        settings.limits.idle = Duration::from_millis(300);
-    })
-    .await;
+    let endmark =
+        start_with_fallback(Script::new().default_answer(overloaded_answer()), &second, |settings| {
+            settings.limits.idle = Duration::from_millis(300);
+        })
+        .await;
     let read = read_stream(&endmark.ask(&stream_request(500)).await);
     assert!(read.is_done && read.text.ends_with("and the boats were there."), "{}", read.text);
     assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
@@ -177,7 +189,9 @@ async fn the_fallback_finishes_its_own_reply() {
 async fn a_stream_that_no_upstream_finishes_ends_in_an_error() {
     let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
-    let endmark = start(Script::new().then(cut).default_answer(overloaded_answer()), &second, |_| {}).await;
+    let endmark =
+        start_with_fallback(Script::new().then(cut).default_answer(overloaded_answer()), &second, |_| {})
+            .await;
     let reply = endmark.ask(&stream_request(500)).await;
     let read = read_stream(&reply);
     assert_eq!((read.text.as_str(), read.is_done, read.finish), ("The harbour was", false, None));
@@ -191,7 +205,7 @@ async fn an_unreachable_upstream_is_skipped_until_it_is_back() {
     let back = Answer::json(200, &chat_reply("I am back.", "stop", (1, 1)));
     let script =
         (0..4).fold(Script::new(), |script, _| script.then(overloaded_answer())).default_answer(back);
-    let endmark = start(script, &second, |settings| {
+    let endmark = start_with_fallback(script, &second, |settings| {
         settings.retry.cooldown = Duration::from_millis(1_500);
     })
     .await;
@@ -205,7 +219,7 @@ async fn an_unreachable_upstream_is_skipped_until_it_is_back() {
     assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
 }
 
-/// The head and the first byte share one time limit. Time used for the head is not granted again.
+/// The wait for the head is subtracted from the timeout of the first byte.
 #[tokio::test]
 async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     let second =
@@ -214,7 +228,7 @@ async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     let slow = Answer::sse(testkit::chat_stream(&["Late."], "stop"))
         .wait(Duration::from_millis(1_400))
         .wait_after_head(Duration::from_millis(1_400));
-    let endmark = start(Script::new().default_answer(slow), &second, |settings| {
+    let endmark = start_with_fallback(Script::new().default_answer(slow), &second, |settings| {
         settings.limits.first_token = Duration::from_secs(2);
     })
     .await;
@@ -225,18 +239,21 @@ async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     );
 }
 
-/// An upstream that never answers costs each request the full timeout. After four requests it is skipped.
+/// Each request waits the full timeout for a silent upstream. After four requests the upstream is skipped.
 #[tokio::test]
 async fn a_silent_upstream_counts_as_unreachable() {
     let second =
         Upstream::start(Script::new().default_answer(Answer::sse(testkit::chat_stream(&["Yes."], "stop"))))
             .await;
-    let endmark =
-        start(Script::new().default_answer(Answer::without_status(Fault::Stall)), &second, |settings| {
+    let endmark = start_with_fallback(
+        Script::new().default_answer(Answer::without_status(Fault::Stall)),
+        &second,
+        |settings| {
             settings.limits.first_token = Duration::from_millis(50);
             settings.retry.cooldown = Duration::from_mins(10);
-        })
-        .await;
+        },
+    )
+    .await;
     for _ in 0..8 {
         assert!(read_stream(&endmark.ask(&stream_request(50)).await).is_done);
     }

@@ -1,32 +1,32 @@
-//! A fallback gets a path of its own, whatever the path for the first upstream is.
+//! A fallback gets its own path, whatever path the request to the first upstream has.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Settings;
 use endmark_wire::anthropic_messages::ANTHROPIC;
 use endmark_wire::gemini::GEMINI as GEMINI_PROVIDER;
-use testkit::{Answer, Dialect, Request, Script, Upstream};
+use testkit::{Answer, ModelFormat, Request, Script, Upstream};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
-const GEMINI: Wire = Wire::Other(Dialect::Gemini);
-const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
+const GEMINI: Wire = Wire::Other(ModelFormat::Gemini);
+const RESPONSES: Wire = Wire::Other(ModelFormat::Responses);
 
-/// Returns the requests to a second upstream for a stream that the first does not answer, and that the second cuts
-/// once.
+/// Returns the requests to a second upstream. The first upstream is overloaded, and the second cuts its
+/// first stream.
 async fn fallback_requests(
     wire: Wire,
     path: &str,
     change: impl FnOnce(&mut Settings),
-) -> Vec<testkit::Received> {
+) -> Vec<testkit::ReceivedRequest> {
     let cut = wire.answer(&[ReplyPart::Text("The harbour was quiet, ")], End::Limit, true);
     let rest = wire.answer(&[ReplyPart::Text("and the gulls were away.")], End::Turn, true);
     let second = Upstream::start(Script::new().then(cut).default_answer(rest)).await;
     let overloaded = Answer::error(503, "server_error", Some("overloaded"), "overloaded");
     let first = Script::new().default_answer(overloaded);
     let endmark = Endmark::with_fallback(first, &second, ("key-of-the-second", "its-model"), |settings| {
-        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.resume.mode = endmark_gateway::ResumeMode::On;
         settings.resume.treat_limit_as_cap = 1;
         let provider = match wire {
             GEMINI => &GEMINI_PROVIDER,
@@ -73,13 +73,14 @@ async fn a_fallback_path_contains_nothing_of_the_first_upstream() {
     }
 }
 
-/// Vertex AI at a named upstream: its base URL contains the version, and the client's path begins with the project.
+/// Vertex AI as a named upstream: the base URL contains the version, and the client's path begins with the
+/// project.
 #[tokio::test]
 async fn a_named_upstream_accepts_a_vertex_project_path() {
     let cut = GEMINI.answer(&[ReplyPart::Text("The harbour was quiet, ")], End::Limit, false);
     let rest = GEMINI.answer(&[ReplyPart::Text("and the gulls were away.")], End::Turn, false);
     let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
-        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.resume.mode = endmark_gateway::ResumeMode::On;
         settings.upstreams[0].provider = &GEMINI_PROVIDER;
     })
     .await;
@@ -116,7 +117,7 @@ async fn a_fallback_without_a_model_gets_the_requested_model() {
     }
 }
 
-/// The base URL contains a project of its own.
+/// The fallback's base URL contains another project.
 #[tokio::test]
 async fn a_vertex_fallback_uses_its_own_project() {
     let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";

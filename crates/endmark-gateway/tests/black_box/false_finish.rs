@@ -1,18 +1,18 @@
-//! What a provider reports about the end of a reply, compared with the text and the token count.
+//! Compares what a provider reports about the end of a reply with its text and token count.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use serde_json::{Value, json};
-use testkit::{Dialect, Script};
+use testkit::{ModelFormat, Script};
 
-/// A request with the limit that the replies of `spoken` reach: seven tokens.
+/// Returns a request with the limit that the scripted replies reach: 7 tokens.
 fn limited_request(wire: Wire, stream: bool) -> Value {
     let mut body = wire.request(stream);
     match wire {
-        Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(7),
-        Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(7),
-        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(7),
+        Wire::Chat | Wire::Other(ModelFormat::Messages) => body["max_tokens"] = json!(7),
+        Wire::Other(ModelFormat::Responses) => body["max_output_tokens"] = json!(7),
+        Wire::Other(ModelFormat::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(7),
     }
     if wire == Wire::Chat {
         body["stream_options"] = json!({"include_usage": true});
@@ -20,9 +20,9 @@ fn limited_request(wire: Wire, stream: bool) -> Value {
     body
 }
 
-/// llama.cpp calls a response `completed` that its client's limit has cut.
+/// llama.cpp reports `completed` for a response that the client's limit cut.
 #[tokio::test]
-async fn a_reply_cut_by_its_limit_is_not_called_finished() {
+async fn a_reply_cut_by_its_limit_is_not_reported_as_finished() {
     let parts = [ReplyPart::Text("The harbour was quiet that")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let mut answer = wire.answer(&parts, End::Turn, stream);
@@ -35,13 +35,13 @@ async fn a_reply_cut_by_its_limit_is_not_called_finished() {
         }
         let endmark = Endmark::start(Script::new().default_answer(answer.clone())).await;
         let (reply, heard) = wire.ask(&endmark, &limited_request(wire, stream), stream).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Limit)), "{wire:?} {}", reply.text());
         assert_eq!((heard.text.as_str(), endmark.calls()), ("The harbour was quiet that", 1));
         let outcome = reply.header("x-endmark-outcome").map(str::to_owned);
         let outcome =
             outcome.or_else(|| heard.endmark.map(|endmark| endmark["outcome"].as_str().unwrap().to_owned()));
         assert_eq!(outcome.as_deref(), Some("cut"), "{wire:?}");
-        if wire == Wire::Other(Dialect::Responses) {
+        if wire == Wire::Other(ModelFormat::Responses) {
             let last =
                 if stream { reply.json_events().pop().unwrap() } else { json!({"response": reply.json()}) };
             let response = &last["response"];
@@ -54,18 +54,18 @@ async fn a_reply_cut_by_its_limit_is_not_called_finished() {
             }
         }
 
-        // Whoever only watches changes no word.
+        // Mode `warn` leaves the finish reason unchanged.
         let watching = Endmark::start_with(Script::new().default_answer(answer), |settings| {
-            settings.resume.mode = Mode::Warn;
+            settings.resume.mode = ResumeMode::Warn;
         });
         let (_, heard) = wire.ask(&watching.await, &limited_request(wire, stream), stream).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Turn)), "{wire:?}");
     }
 }
 
-/// If requesting the rest fails, the reply stays unfinished.
+/// Requesting the rest fails, so the reply stays unfinished.
 #[tokio::test]
-async fn a_reply_that_stays_cut_is_not_called_finished() {
+async fn a_reply_that_stays_cut_is_not_reported_as_finished() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if wire == Wire::Chat && stream {
             continue;
@@ -76,7 +76,7 @@ async fn a_reply_that_stays_cut_is_not_called_finished() {
         let script = Script::new().then(answer).default_answer(refused);
         let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = wire.ask(&endmark, &limited_request(wire, stream), stream).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Limit)), "{wire:?} {}", reply.text());
         assert!(endmark.calls() > 1);
     }
 }
@@ -91,42 +91,44 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
         let mut request = limited_request(wire, stream);
         match wire {
             Wire::Chat => request["response_format"] = json!({"type": "json_object"}),
-            Wire::Other(Dialect::Responses) => request["text"] = json!({"format": {"type": "json_object"}}),
-            Wire::Other(Dialect::Messages) => {
+            Wire::Other(ModelFormat::Responses) => {
+                request["text"] = json!({"format": {"type": "json_object"}});
+            }
+            Wire::Other(ModelFormat::Messages) => {
                 request["output_config"] =
                     json!({"format": {"type": "json_schema", "schema": {"type": "object"}}});
             }
-            Wire::Other(Dialect::Gemini) => {
+            Wire::Other(ModelFormat::Gemini) => {
                 request["generationConfig"]["responseMimeType"] = json!("application/json");
             }
         }
         let (reply, heard) = wire.ask(&endmark, &request, stream).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Turn)), "{wire:?}");
         assert_eq!((reply.body, endmark.calls()), (body, 1), "{wire:?}");
     }
 }
 
-/// Who counted far more than the limit has not counted against it.
+/// If the token count is far beyond the limit, the server did not apply the limit to these tokens.
 #[tokio::test]
 async fn a_count_beyond_the_limit_proves_nothing() {
     let parts = [ReplyPart::Text("The harbour was quiet that")];
     for wire in Wire::ALL {
         let mut body = limited_request(wire, false);
         match wire {
-            Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(2),
-            Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(2),
-            Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(2),
+            Wire::Chat | Wire::Other(ModelFormat::Messages) => body["max_tokens"] = json!(2),
+            Wire::Other(ModelFormat::Responses) => body["max_output_tokens"] = json!(2),
+            Wire::Other(ModelFormat::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(2),
         }
         let endmark =
             Endmark::start_resuming(Script::new().default_answer(wire.answer(&parts, End::Turn, false)))
                 .await;
         let (reply, heard) = wire.ask(&endmark, &body, false).await;
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?} {}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Turn)), "{wire:?} {}", reply.text());
         assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (None, 1), "{wire:?}");
     }
 }
 
-/// A call without arguments is whole at any token count.
+/// A call without arguments is whole, whatever the token count is.
 #[tokio::test]
 async fn a_finished_call_without_arguments_at_the_limit_is_whole() {
     let call = json!({"id": "c", "object": "chat.completion", "model": "m",

@@ -1,19 +1,20 @@
-//! The last event of a provider whose reply failed is forwarded unchanged, and nothing is requested again.
+//! Streams and replies that their provider ended as failed. Permanent failures are forwarded unchanged and
+//! not requested again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, ModelFormat, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const RESPONSES: Wire = Wire::Other(Dialect::Responses);
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
-const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const RESPONSES: Wire = Wire::Other(ModelFormat::Responses);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
+const GEMINI: Wire = Wire::Other(ModelFormat::Gemini);
 const TEXT: [ReplyPart<'static>; 1] = [ReplyPart::Text("The harbour was quiet and the")];
 
-/// The client gets what the upstream sent, and the upstream was called once.
-async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
+/// Checks that the client gets the upstream's bytes, and that the upstream is called once.
+async fn assert_passes_unchanged(wire: Wire, answer: Answer, request: &Value, stream: bool) {
     let sent = String::from_utf8(answer.body()).unwrap_or_default();
     let endmark = Endmark::start(Script::new().then(answer)).await;
     let (reply, _) = wire.ask(&endmark, request, stream).await;
@@ -27,15 +28,16 @@ async fn failed_and_cancelled_responses_pass_unchanged() {
         if status == "failed" {
             response["error"] = json!({"code": "server_error", "message": "boom"});
         }
-        passes(RESPONSES, Answer::json(200, &response), &RESPONSES.request(false), false).await;
+        assert_passes_unchanged(RESPONSES, Answer::json(200, &response), &RESPONSES.request(false), false)
+            .await;
         if output.is_empty() {
-            // As a stream it is tried again: see `first_event`.
+            // A failed stream without output is requested again: see `first_event`.
             continue;
         }
         let mut frames = RESPONSES.frames(output, None);
         let event = json!({"type": format!("response.{status}"), "response": response});
         frames.push(format!("event: response.{status}\ndata: {event}\n\n"));
-        passes(RESPONSES, Answer::sse(frames), &RESPONSES.request(true), true).await;
+        assert_passes_unchanged(RESPONSES, Answer::sse(frames), &RESPONSES.request(true), true).await;
     }
 }
 
@@ -62,9 +64,9 @@ async fn gemini_failure_reasons_pass_unchanged() {
         let answer = Answer::json(200, &GEMINI.whole_reply(&TEXT, word));
         let mut request = GEMINI.request(false);
         request["generationConfig"] = json!({"responseMimeType": "application/json"});
-        passes(GEMINI, answer, &request, false).await;
+        assert_passes_unchanged(GEMINI, answer, &request, false).await;
         let frame = format!("data: {}\r\n\r\n", GEMINI.whole_reply(&TEXT, word));
-        passes(GEMINI, Answer::sse([frame]), &request, true).await;
+        assert_passes_unchanged(GEMINI, Answer::sse([frame]), &request, true).await;
     }
 }
 
@@ -90,22 +92,27 @@ async fn a_full_context_window_is_disclosed_without_a_continuation() {
     }
 }
 
-/// One test for each format, so that a format that is not tested cannot hide behind another.
-async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
+/// Each format has its own test, so that a failure names the format.
+async fn assert_error_in_mid_stream_is_recovered(wire: Wire, kind: &str) {
     let mut frames = wire.frames(&TEXT, None);
     frames.push(wire.error_frame(kind, "too much to do"));
     let broken = || Answer::sse(frames.clone());
-    // If the rest can be obtained, the client does not notice the failure.
+    // If the rest arrives, the client does not notice the failure.
     let rest = wire.answer(&[ReplyPart::Text(" boats were in.")], End::Turn, true);
     let endmark = Endmark::start(Script::new().then(broken()).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!(heard.text, "The harbour was quiet and the boats were in.", "{}", reply.text());
-    assert_eq!((heard.error, heard.stop.as_deref()), (None, Some(wire.word(End::Turn))), "{}", reply.text());
+    assert_eq!(
+        (heard.error, heard.stop.as_deref()),
+        (None, Some(wire.finish_reason(End::Turn))),
+        "{}",
+        reply.text()
+    );
     assert!(!reply.text().contains("too much to do"), "{}", reply.text());
     let disclosed = heard.endmark.unwrap();
     let shown = endmark.store.show(disclosed["request"].as_str().unwrap()).unwrap().unwrap();
     assert_eq!(shown.pieces[0].piece.ending, "upstream_error");
-    // If it cannot, the upstream's own error ends the reply.
+    // If the rest is refused, the reply ends with the upstream's own error.
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     let endmark = Endmark::start(Script::new().then(broken()).default_answer(refused)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -116,20 +123,20 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
 
 #[tokio::test]
 async fn an_error_in_a_chat_completions_stream_is_recovered() {
-    an_error_in_mid_stream_is_mended(Wire::Chat, "overloaded").await;
+    assert_error_in_mid_stream_is_recovered(Wire::Chat, "overloaded").await;
 }
 
 #[tokio::test]
 async fn an_error_in_a_responses_stream_is_recovered() {
-    an_error_in_mid_stream_is_mended(RESPONSES, "server_error").await;
+    assert_error_in_mid_stream_is_recovered(RESPONSES, "server_error").await;
 }
 
 #[tokio::test]
 async fn an_error_in_a_messages_stream_is_recovered() {
-    an_error_in_mid_stream_is_mended(MESSAGES, "overloaded_error").await;
+    assert_error_in_mid_stream_is_recovered(MESSAGES, "overloaded_error").await;
 }
 
 #[tokio::test]
 async fn an_error_in_a_gemini_stream_is_recovered() {
-    an_error_in_mid_stream_is_mended(GEMINI, "UNAVAILABLE").await;
+    assert_error_in_mid_stream_is_recovered(GEMINI, "UNAVAILABLE").await;
 }

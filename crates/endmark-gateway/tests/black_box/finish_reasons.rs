@@ -1,9 +1,9 @@
-//! Reactions of the gateway to the finish reasons of real servers.
+//! How the gateway reacts to finish reasons of real servers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use endmark_gateway::Incomplete;
+use endmark_gateway::IncompleteDelivery;
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, ModelFormat, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -12,8 +12,8 @@ const BEGINNING: &str = "The harbour was quiet and the";
 const REST: &str = " boats were in.";
 const CHAT: Wire = Wire::Chat;
 
-/// The beginning of a reply of Chat, ended by this word.
-fn ended_by_word(word: &str, stream: bool) -> Answer {
+/// Returns the beginning of a Chat reply with this finish reason.
+fn answer_with_finish_reason(word: &str, stream: bool) -> Answer {
     if !stream {
         return Answer::json(200, &CHAT.whole_reply(&[ReplyPart::Text(BEGINNING)], word));
     }
@@ -21,7 +21,7 @@ fn ended_by_word(word: &str, stream: bool) -> Answer {
     Answer::sse(frames.into_iter().map(|frame| frame.replace("\"stop\"", &format!("\"{word}\""))))
 }
 
-/// A request without a limit, so that a reached limit is a cut to be resumed.
+/// Returns a request without a limit, so that a reached limit is always a cut to be resumed.
 fn request(stream: bool) -> Value {
     let mut body = CHAT.request(stream);
     body.as_object_mut().unwrap().remove("max_tokens");
@@ -29,7 +29,7 @@ fn request(stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn a_failure_finish_reason_is_a_break_and_is_resumed() {
+async fn a_reply_whose_finish_reason_is_a_failure_is_resumed() {
     for word in [
         "network_error",
         "NETWORK-ERROR",
@@ -48,8 +48,10 @@ async fn a_failure_finish_reason_is_a_break_and_is_resumed() {
     ] {
         for stream in [true, false] {
             let rest = CHAT.answer(&[ReplyPart::Text(REST)], End::Turn, stream);
-            let endmark =
-                Endmark::start(Script::new().then(ended_by_word(word, stream)).default_answer(rest)).await;
+            let endmark = Endmark::start(
+                Script::new().then(answer_with_finish_reason(word, stream)).default_answer(rest),
+            )
+            .await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
             assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{what}");
@@ -62,8 +64,8 @@ async fn a_failure_finish_reason_is_a_break_and_is_resumed() {
 async fn a_failed_continuation_is_not_whole() {
     for stream in [true, false] {
         let script = Script::new()
-            .then(ended_by_word("length", stream))
-            .default_answer(ended_by_word("network_error", stream));
+            .then(answer_with_finish_reason("length", stream))
+            .default_answer(answer_with_finish_reason("network_error", stream));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
         assert_ne!(heard.stop.as_deref(), Some("stop"), "{stream}: {}", reply.text());
@@ -71,8 +73,8 @@ async fn a_failed_continuation_is_not_whole() {
 }
 
 #[tokio::test]
-async fn a_permanent_failure_is_not_asked_for_again() {
-    // The finish reason, and the disclosed kind of cut.
+async fn a_reply_that_failed_permanently_is_not_resumed() {
+    // Each case: the finish reason, and the disclosed kind of cut.
     for (word, cut) in [
         ("repetition", Some("limit")),
         ("repetition_truncation", Some("limit")),
@@ -82,7 +84,7 @@ async fn a_permanent_failure_is_not_asked_for_again() {
         ("pause_turn", None),
     ] {
         for stream in [true, false] {
-            let answer = ended_by_word(word, stream);
+            let answer = answer_with_finish_reason(word, stream);
             let sent = String::from_utf8(answer.body()).unwrap();
             let endmark = Endmark::start(Script::new().then(answer)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
@@ -107,7 +109,7 @@ async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
     for (wire, reply) in replies {
         let mut request = wire.request(false);
         if wire == CHAT {
-            // A required grammar does not cause a resume either.
+            // Not even a required format causes a resume.
             request["response_format"] = json!({"type": "json_object"});
         }
         let answer = Answer::json(200, &reply);
@@ -118,16 +120,16 @@ async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
         let headers = ["x-endmark-outcome", "x-endmark-reason"].map(|name| reply.header(name));
         assert_eq!(headers, [Some("cut"), Some("unknown_finish_reason moon_phase\\n")], "{wire:?}");
     }
-    let endmark = Endmark::start(Script::new().then(ended_by_word("moon_phase", true))).await;
+    let endmark = Endmark::start(Script::new().then(answer_with_finish_reason("moon_phase", true))).await;
     let _ = CHAT.ask(&endmark, &request(true), true).await;
     let row = endmark.only_row().await;
     assert_eq!((row.stop.as_deref(), row.verdict.as_deref()), (Some("unknown"), Some("passed")));
 }
 
-/// A stream of this format, ended by an unknown word.
-fn ended_by_unknown_word(wire: Wire) -> Answer {
+/// Returns a stream of this format that ends with an unknown finish reason.
+fn stream_with_unknown_finish_reason(wire: Wire) -> Answer {
     let frames = wire.frames(&[ReplyPart::Text(BEGINNING)], Some(End::Turn));
-    let word = wire.word(End::Turn);
+    let word = wire.finish_reason(End::Turn);
     Answer::sse(frames.into_iter().map(|frame| {
         ["finish_reason", "stop_reason", "finishReason"].into_iter().fold(frame, |frame, field| {
             frame.replace(&format!("\"{field}\":\"{word}\""), &format!("\"{field}\":\"moon_phase\""))
@@ -137,9 +139,9 @@ fn ended_by_unknown_word(wire: Wire) -> Answer {
 
 #[tokio::test]
 async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
-    for wire in [CHAT, Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
-        for incomplete in [Incomplete::FinishReason, Incomplete::Error] {
-            let answer = ended_by_unknown_word(wire);
+    for wire in [CHAT, Wire::Other(ModelFormat::Messages), Wire::Other(ModelFormat::Gemini)] {
+        for incomplete in [IncompleteDelivery::FinishReason, IncompleteDelivery::Error] {
+            let answer = stream_with_unknown_finish_reason(wire);
             let endmark = Endmark::start_with(Script::new().then(answer), |settings| {
                 settings.disclose.incomplete = incomplete;
             })
@@ -148,10 +150,10 @@ async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
             let what = format!("{wire:?}: {}", reply.text());
             assert_eq!(
                 reply.text().contains("endmark_reply_incomplete"),
-                incomplete == Incomplete::Error,
+                incomplete == IncompleteDelivery::Error,
                 "{what}"
             );
-            if incomplete == Incomplete::Error {
+            if incomplete == IncompleteDelivery::Error {
                 continue;
             }
             let disclosed = heard.endmark.unwrap_or_default();
@@ -170,7 +172,7 @@ async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
 }
 
 #[tokio::test]
-async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
+async fn a_cut_after_a_whole_call_keeps_its_cut_kind_and_finish_reason() {
     let call = [ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)];
     for (word, cut) in [("repetition", "limit"), ("model_context_window_exceeded", "window")] {
         for stream in [false, true] {
@@ -186,7 +188,7 @@ async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
             let endmark = Endmark::start(Script::new().then(answer)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
-            assert_eq!((heard.stop.as_deref(), heard.calls.len()), (Some(word), 1), "{what}");
+            assert_eq!((heard.stop.as_deref(), heard.tool_calls.len()), (Some(word), 1), "{what}");
             let disclosed = heard.endmark.unwrap_or_default();
             let own = disclosed["cut"].as_str().or_else(|| reply.header("x-endmark-cut"));
             assert_eq!(own, Some(cut), "{what}");
@@ -196,9 +198,9 @@ async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
     }
 }
 
-/// `OpenRouter` has the error of a choice in the choice.
+/// `OpenRouter` reports the error of a choice inside the choice.
 #[tokio::test]
-async fn a_mended_choice_has_no_error() {
+async fn a_resumed_choice_has_no_error() {
     let mut failed = CHAT.whole_reply(&[ReplyPart::Text(BEGINNING)], "error");
     failed["choices"][0]["error"] = json!({"code": 502, "message": "no"});
     let rest = CHAT.answer(&[ReplyPart::Text(REST)], End::Turn, false);
@@ -209,8 +211,8 @@ async fn a_mended_choice_has_no_error() {
 }
 
 #[tokio::test]
-async fn a_foreign_finish_reason_means_the_same_in_every_format() {
-    let messages = Wire::Other(Dialect::Messages);
+async fn a_finish_reason_of_another_format_is_understood() {
+    let messages = Wire::Other(ModelFormat::Messages);
     let failed = Answer::json(200, &messages.whole_reply(&[ReplyPart::Text(BEGINNING)], "network_error"));
     let rest = messages.answer(&[ReplyPart::Text(REST)], End::Turn, false);
     let endmark = Endmark::start(Script::new().then(failed).default_answer(rest)).await;

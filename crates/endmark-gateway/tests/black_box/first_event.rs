@@ -1,15 +1,15 @@
-//! Streams that fail before any part of a reply has arrived are handled like a rejected request.
+//! Streams that fail before any part of a reply arrived are handled like a refused request.
 
 use serde_json::json;
-use testkit::{Answer, Dialect, Fault, Request, Script, Upstream};
+use testkit::{Answer, Fault, ModelFormat, Request, Script, Upstream};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const STORY: &str = "The harbour was quiet that morning.";
 
-/// Events that may come before a failure instead of a reply.
-fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
+/// Returns the events that may precede a failure, with a description of each case.
+fn failing_first_events(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
     good_behind.extend(wire.frames(&[ReplyPart::Text("Something else.")], Some(End::Turn)));
@@ -19,7 +19,7 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
         ("a broken event before others", good_behind),
         ("an error", vec![error]),
     ];
-    if wire == Wire::Other(Dialect::Responses) {
+    if wire == Wire::Other(ModelFormat::Responses) {
         let mut failed = wire.whole_reply(&[], "failed");
         failed["error"] = json!({"code": "server_error", "message": "we are overloaded"});
         let failed = json!({"type": "response.failed", "response": failed});
@@ -28,8 +28,8 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     beginnings
 }
 
-/// Events that open a reply and contain none of it.
-fn openings(wire: Wire) -> Vec<String> {
+/// Returns the events that open a reply and contain no part of it.
+fn opening_events(wire: Wire) -> Vec<String> {
     let opening_frames =
         |events: usize| wire.frames(&[ReplyPart::Text("Nothing of this.")], None).into_iter().take(events);
     match wire {
@@ -41,11 +41,11 @@ fn openings(wire: Wire) -> Vec<String> {
             let role = chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])).to_string();
             [filtered, role].map(|data| format!("data: {data}\n\n")).into()
         }
-        Wire::Other(Dialect::Responses) => opening_frames(3).collect(),
-        Wire::Other(Dialect::Messages) => {
+        Wire::Other(ModelFormat::Responses) => opening_frames(3).collect(),
+        Wire::Other(ModelFormat::Messages) => {
             opening_frames(2).chain(["event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned()]).collect()
         }
-        Wire::Other(Dialect::Gemini) => {
+        Wire::Other(ModelFormat::Gemini) => {
             let bare =
                 json!({"candidates": [{"index": 0, "content": {"role": "model"}}], "responseId": "first"});
             vec![format!("data: {bare}\r\n\r\n")]
@@ -57,10 +57,12 @@ fn openings(wire: Wire) -> Vec<String> {
 async fn an_opened_but_empty_reply_is_replaced() {
     for wire in Wire::ALL {
         let whole = wire.frames(&[ReplyPart::Text(STORY)], Some(End::Turn));
-        let openings = openings(wire);
+        let openings = opening_events(wire);
         for opened in [1, openings.len()] {
             let mut failures = vec![("the end", None, None), ("a reset", None, Some(Fault::Reset))];
-            failures.extend(beginnings(wire).into_iter().map(|(what, frames)| (what, Some(frames), None)));
+            failures.extend(
+                failing_first_events(wire).into_iter().map(|(what, frames)| (what, Some(frames), None)),
+            );
             for (what, then, fault) in failures {
                 let mut frames = openings[..opened].to_vec();
                 frames.extend(then.into_iter().flatten());
@@ -79,11 +81,11 @@ async fn an_opened_but_empty_reply_is_replaced() {
     }
 }
 
-/// A model that reasons for minutes does not delay the stream: its client gets the opening and the rest as received.
+/// If a model reasons for minutes, the client gets the opening events at once.
 #[tokio::test]
 async fn an_opening_is_not_held_until_a_slow_model_answers() {
     for wire in Wire::ALL {
-        let opening = openings(wire).concat();
+        let opening = opening_events(wire).concat();
         let slow = Answer::sse([opening.clone()]).stall_after(opening.len());
         let endmark = Endmark::start(Script::new().default_answer(slow)).await;
         let request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
@@ -100,7 +102,7 @@ async fn an_opening_is_not_held_until_a_slow_model_answers() {
 #[tokio::test]
 async fn a_reply_without_a_first_event_is_requested_again() {
     for wire in Wire::ALL {
-        for (what, frames) in beginnings(wire) {
+        for (what, frames) in failing_first_events(wire) {
             for reset in [false, true] {
                 let length = frames.concat().len();
                 let answer = Answer::sse(frames.clone());
@@ -110,7 +112,7 @@ async fn a_reply_without_a_first_event_is_requested_again() {
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
                 let what = format!("{wire:?}, {what}, {reset}: {}", reply.text());
-                // The second answer as received, with its thoughts, its signatures and its ids.
+                // The client gets the bytes of the second answer unchanged.
                 assert_eq!(reply.text(), whole.concat(), "{what}");
                 assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{what}");
                 assert_eq!(endmark.calls(), 2, "{what}");
@@ -123,7 +125,7 @@ async fn a_reply_without_a_first_event_is_requested_again() {
 #[tokio::test]
 async fn a_stream_without_a_content_type_is_requested_again() {
     for wire in Wire::ALL {
-        let all = beginnings(wire).into_iter().chain([("nothing at all", Vec::new())]);
+        let all = failing_first_events(wire).into_iter().chain([("nothing at all", Vec::new())]);
         for ((what, frames), reset) in all.flat_map(|one| [(one.clone(), false), (one, true)]) {
             let length = frames.concat().len();
             let answer = Answer::sse(frames).without_type();
@@ -139,7 +141,7 @@ async fn a_stream_without_a_content_type_is_requested_again() {
     }
 }
 
-/// Libraries read it as the stream that they asked for, whatever it is called.
+/// Libraries that requested a stream read the body as one, whatever its content type is.
 #[tokio::test]
 async fn a_stream_with_another_content_type_is_a_stream() {
     for (wire, kind) in Wire::ALL.into_iter().flat_map(|wire| {
@@ -162,13 +164,13 @@ async fn a_stream_with_another_content_type_is_a_stream() {
     }
 }
 
-/// Some servers ignore the request for a stream.
+/// Some servers ignore `stream` and return a whole reply.
 #[tokio::test]
 async fn a_whole_reply_to_a_stream_request_passes() {
     for wire in Wire::ALL {
-        let whole = wire.whole_reply(&[ReplyPart::Text(STORY)], wire.word(End::Turn));
+        let whole = wire.whole_reply(&[ReplyPart::Text(STORY)], wire.finish_reason(End::Turn));
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &whole))).await;
-        let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+        let reply = wire.ask_raw(&endmark, &wire.request(true), true).await;
         assert_eq!(
             (reply.json(), reply.header("content-type")),
             (whole, Some("application/json")),
@@ -179,7 +181,7 @@ async fn a_whole_reply_to_a_stream_request_passes() {
 
 #[tokio::test]
 async fn the_fallback_answers_if_the_first_event_is_missing() {
-    for (what, frames) in beginnings(Wire::Chat) {
+    for (what, frames) in failing_first_events(Wire::Chat) {
         let whole = Wire::Chat.answer(&[ReplyPart::Text(STORY)], End::Turn, true);
         let second = Upstream::start(Script::new().default_answer(whole)).await;
         let first = Script::new().default_answer(Answer::sse(frames));
@@ -192,7 +194,7 @@ async fn the_fallback_answers_if_the_first_event_is_missing() {
 #[tokio::test]
 async fn if_no_upstream_answers_the_stream_ends_in_an_error() {
     for wire in Wire::ALL {
-        for (what, frames) in beginnings(wire) {
+        for (what, frames) in failing_first_events(wire) {
             let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
             let body = wire.request(true);
             let reply = Request::post(endmark.address, wire.path(true)).json(&body).send().await.read().await;
@@ -207,7 +209,7 @@ async fn if_no_upstream_answers_the_stream_ends_in_an_error() {
     }
 }
 
-/// A refusal that no further try mends is the provider's last word.
+/// An error that a retry cannot fix is final.
 #[tokio::test]
 async fn a_refusal_in_the_stream_passes_without_a_retry() {
     for wire in Wire::ALL {

@@ -1,4 +1,4 @@
-//! Whom a careless page, client or upstream name cannot use the gateway's keys for.
+//! Malicious pages, clients and paths that try to use the gateway's keys.
 
 use endmark_gateway::Secret;
 use testkit::{Answer, Request, Script};
@@ -35,7 +35,7 @@ async fn a_page_of_another_site_is_refused_even_without_an_origin() {
     {
         assert_eq!(get("/v1/models", headers).await.status, 200, "{headers:?}");
     }
-    // Any site may link to the gateway's own pages, but not request anything else.
+    // Any site may link to the gateway's own pages, but cannot request anything else.
     let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
     assert_eq!(get("/endmark/healthz", &linked).await.status, 200);
     assert_eq!(get("/endmark/healthz", &linked[..1]).await.status, 403);

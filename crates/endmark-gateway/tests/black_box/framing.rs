@@ -1,4 +1,5 @@
-//! Where responses end: an upstream that declares it falsely or twice never changes what a client reads next.
+//! Where responses end: an upstream that declares a false or a second length never changes what a client
+//! reads next.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::raw::Raw;
 use crate::support::{Endmark, request, stream_request};
 
-/// An upstream that sends these bytes for each request, and keeps its connections open.
+/// An upstream that answers each request with these bytes and keeps its connections open.
 pub(crate) struct RawUpstream {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -26,14 +27,14 @@ impl RawUpstream {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 made.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(converse(stream, answer.clone()));
+                tokio::spawn(serve_connection(stream, answer.clone()));
             }
         });
         Self { address, connections }
     }
 }
 
-async fn converse(mut stream: TcpStream, answer: String) {
+async fn serve_connection(mut stream: TcpStream, answer: String) {
     let mut came = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&came).into_owned();
@@ -54,8 +55,8 @@ async fn converse(mut stream: TcpStream, answer: String) {
     }
 }
 
-/// The responses in these bytes, as a strict client takes them apart: status and body of each.
-fn responses(mut bytes: &str, method: &str) -> Vec<(u16, String)> {
+/// Returns the status and body of each response in these bytes, as a strict client reads them.
+fn parse_responses(mut bytes: &str, method: &str) -> Vec<(u16, String)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let (head, mut rest) = bytes.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {bytes}"));
@@ -95,8 +96,8 @@ fn responses(mut bytes: &str, method: &str) -> Vec<(u16, String)> {
     found
 }
 
-/// Returns the second response to a request that a client sends twice on one connection.
-async fn twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> Vec<(u16, String)> {
+/// Sends a request twice on one connection, and returns both responses.
+async fn send_twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> Vec<(u16, String)> {
     let base_url = format!("http://{}/v1", upstream.address);
     let endmark = Endmark::start_with(Script::new(), |settings| {
         settings.upstreams[0].base_url = base_url.parse().unwrap();
@@ -111,7 +112,7 @@ async fn twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> 
     };
     let mut raw = Raw::connect(endmark.address).await;
     let response = raw.send(send("")).await.send(send("connection: close\r\n")).await.read_rest().await;
-    responses(&response, method)
+    parse_responses(&response, method)
 }
 
 fn reply() -> String {
@@ -122,8 +123,9 @@ fn chunked(body: &str) -> String {
     format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
 }
 
-/// The three ways through the gateway, each with the body of a good answer.
-fn ways() -> [(&'static str, &'static str, String, String, &'static str); 3] {
+/// Returns a request for each of the three code paths of the gateway, with the body and content type of a
+/// good answer.
+fn gateway_paths() -> [(&'static str, &'static str, String, String, &'static str); 3] {
     let stream = testkit::chat_stream(&["All of it."], "stop").concat();
     [
         ("GET", "/v1/files", String::new(), reply(), "application/json"),
@@ -133,8 +135,8 @@ fn ways() -> [(&'static str, &'static str, String, String, &'static str); 3] {
 }
 
 #[tokio::test]
-async fn a_length_beside_chunked_coding_never_reaches_the_client() {
-    for (method, path, body, good, kind) in ways() {
+async fn a_content_length_beside_chunked_coding_is_dropped() {
+    for (method, path, body, good, kind) in gateway_paths() {
         for (fields, version, is_read) in [
             ("transfer-encoding: chunked\r\n", "1.1", true),
             ("content-length: 5\r\ntransfer-encoding: chunked\r\n", "1.1", true),
@@ -153,7 +155,7 @@ async fn a_length_beside_chunked_coding_never_reaches_the_client() {
                 format!("HTTP/{version} 200 OK\r\ncontent-type: {kind}\r\n{fields}\r\n{}", chunked(&good));
             let upstream = RawUpstream::start(answer).await;
             let what = format!("{path} {kind} {fields:?}");
-            let found = twice(&upstream, method, path, &body).await;
+            let found = send_twice(&upstream, method, path, &body).await;
             assert_eq!(found.len(), 2, "{what}: {found:?}");
             for (status, body) in &found {
                 if is_read {
@@ -189,8 +191,8 @@ async fn a_connection_with_conflicting_lengths_is_not_reused() {
 }
 
 #[tokio::test]
-async fn equal_lengths_are_merged_and_different_ones_refused() {
-    for (method, path, body, good, kind) in ways() {
+async fn equal_content_lengths_are_merged_and_different_ones_refused() {
+    for (method, path, body, good, kind) in gateway_paths() {
         let length = good.len();
         for (fields, is_read) in [
             (format!("content-length: {length}\r\n"), true),
@@ -203,7 +205,7 @@ async fn equal_lengths_are_merged_and_different_ones_refused() {
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{fields}\r\n{good}");
             let upstream = RawUpstream::start(answer).await;
             let what = format!("{path} {kind} {fields:?}");
-            let found = twice(&upstream, method, path, &body).await;
+            let found = send_twice(&upstream, method, path, &body).await;
             assert_eq!(found.len(), 2, "{what}: {found:?}");
             assert!(found.iter().all(|(status, _)| *status == if is_read { 200 } else { 502 }), "{what}");
             assert!(!is_read || found.iter().all(|(_, body)| *body == good), "{what}: {found:?}");
@@ -218,12 +220,12 @@ async fn a_body_ends_at_its_length_and_excess_bytes_are_discarded() {
     let rest = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhidden";
     let upstream =
         RawUpstream::start(format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst{rest}")).await;
-    let found = twice(&upstream, "GET", "/v1/files", "").await;
+    let found = send_twice(&upstream, "GET", "/v1/files", "").await;
     assert_eq!(found, vec![(200, "first".to_owned()); 2]);
     for (method, status) in [("HEAD", 200), ("GET", 204), ("GET", 304)] {
         for fields in ["content-length: 49\r\n", "transfer-encoding: chunked\r\n"] {
             let upstream = RawUpstream::start(format!("HTTP/1.1 {status} X\r\n{fields}\r\n{rest}")).await;
-            let found = twice(&upstream, method, "/v1/files", "").await;
+            let found = send_twice(&upstream, method, "/v1/files", "").await;
             assert_eq!(found, vec![(status, String::new()); 2], "{method} {status} {fields:?}");
             assert_eq!(upstream.connections.load(Ordering::SeqCst), 2, "{method} {status} {fields:?}");
         }
@@ -231,7 +233,7 @@ async fn a_body_ends_at_its_length_and_excess_bytes_are_discarded() {
 }
 
 #[tokio::test]
-async fn a_length_that_is_too_long_breaks_the_connection() {
+async fn an_oversized_content_length_breaks_the_connection() {
     let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 99\r\n\r\nfirst";
     let upstream = RawUpstream::start(answer.to_owned()).await;
     let base_url = format!("http://{}/v1", upstream.address).parse().unwrap();

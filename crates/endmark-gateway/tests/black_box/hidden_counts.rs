@@ -1,26 +1,26 @@
-//! A stream whose client does not ask for its tokens: the upstream is asked for them, and the client does not see that.
+//! The gateway requests token counts for a stream whose client did not, and does not forward them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
-use endmark_gateway::{Mode, Settings};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
+use endmark_gateway::{ResumeMode, Settings};
 use serde_json::{Value, json};
-use testkit::{Answer, ChatFrames, Received, Request, Script};
+use testkit::{Answer, ChatFrames, ReceivedRequest, Request, Script};
 
 use crate::support::{Endmark, read_stream, stream_request};
 
-fn asks(received: &Received) -> bool {
+fn requests_usage(received: &ReceivedRequest) -> bool {
     received.json()["stream_options"]["include_usage"] == true
 }
 
 fn with_budget(settings: &mut Settings) {
     settings.budget.rules =
-        vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
+        vec![BudgetRule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
 }
 
-/// A stream as OpenAI sends it: `"usage":null` in each chunk, and a separate chunk with the tokens, including those
-/// of hidden reasoning.
+/// Returns a stream in OpenAI's form: each chunk has `"usage":null`, and a separate chunk has the tokens,
+/// including those of hidden reasoning.
 fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     let frames = ChatFrames::new().text(text).finish(finish).cut().into_iter();
     let mut frames: Vec<String> =
@@ -30,13 +30,13 @@ fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     frames
 }
 
-/// Frames without the one that only contains counts.
+/// Returns the frames without the one that contains only token counts.
 fn without_usage_frame(frames: &[String]) -> String {
     frames.iter().filter(|frame| !frame.contains("\"choices\":[]")).map(String::as_str).collect()
 }
 
-/// Tokens of all calls, by their rows and by the budget, once `calls` calls are recorded.
-async fn spent_tokens(endmark: &Endmark, calls: usize) -> (u64, u64) {
+/// Returns the tokens of all calls, from their rows and from the budget, when `calls` calls are recorded.
+async fn wait_for_spent_tokens(endmark: &Endmark, calls: usize) -> (u64, u64) {
     for _ in 0..200 {
         let reader = endmark.store.reader().unwrap();
         let rows = reader.recent_calls(100).unwrap();
@@ -54,7 +54,7 @@ async fn spent_tokens(endmark: &Endmark, calls: usize) -> (u64, u64) {
 
 #[tokio::test]
 async fn hidden_reasoning_is_charged_and_the_client_stream_is_unchanged() {
-    for mode in [Mode::Auto, Mode::Warn, Mode::Off] {
+    for mode in [ResumeMode::Auto, ResumeMode::Warn, ResumeMode::Off] {
         let frames = counted_stream("Yes.", "stop", (50, 100_000));
         let script = Script::new().default_answer(Answer::sse(frames.clone()));
         let endmark = Endmark::start_with(script, |settings| {
@@ -73,7 +73,7 @@ async fn hidden_reasoning_is_charged_and_the_client_stream_is_unchanged() {
             assert_eq!(sent.json()["stream_options"], expected);
             assert_eq!(sent.header("accept-encoding"), Some("identity"));
         }
-        assert_eq!(spent_tokens(&endmark, 2).await, (200_100, 200_100), "{mode:?}");
+        assert_eq!(wait_for_spent_tokens(&endmark, 2).await, (200_100, 200_100), "{mode:?}");
         let mut body = stream_request(10);
         body["stream_options"] = json!({"include_usage": true});
         let sent = body.to_string();
@@ -105,7 +105,7 @@ async fn a_client_that_leaves_after_its_reply_is_still_counted() {
         came += &reply.next_frame().await.unwrap().unwrap();
     }
     reply.reset();
-    assert_eq!(spent_tokens(&endmark, 1).await, (100_050, 100_050));
+    assert_eq!(wait_for_spent_tokens(&endmark, 1).await, (100_050, 100_050));
 }
 
 #[tokio::test]
@@ -115,22 +115,22 @@ async fn all_calls_of_a_resumed_stream_count() {
     let script = Script::new().then(Answer::sse(cut)).default_answer(Answer::sse(rest));
     let endmark = Endmark::start_with(script, |settings| {
         with_budget(settings);
-        settings.resume.mode = Mode::On;
+        settings.resume.mode = ResumeMode::On;
     })
     .await;
     let reply = endmark.ask(&stream_request(10)).await;
     let read = read_stream(&reply);
     assert_eq!((read.text.as_str(), read.usage, read.is_done), ("The harbour was quiet.", None, true));
     assert!(!reply.text().contains("\"choices\":[]"), "{}", reply.text());
-    assert!(endmark.upstream.requests().iter().all(asks));
-    assert_eq!(spent_tokens(&endmark, 2).await, (8_050, 8_050));
+    assert!(endmark.upstream.requests().iter().all(requests_usage));
+    assert_eq!(wait_for_spent_tokens(&endmark, 2).await, (8_050, 8_050));
 }
 
-/// An upstream that refuses the field with this error.
+/// Returns an upstream that rejects the added field with this error.
 fn refusing_upstream(status: u16, message: &'static str) -> Script {
     let frames = ChatFrames::new().text("Yes.").finish("stop").done();
     let refusal = Answer::error(status, "invalid_request_error", None, message);
-    Script::new().when(asks, refusal).default_answer(Answer::sse(frames))
+    Script::new().when(requests_usage, refusal).default_answer(Answer::sse(frames))
 }
 
 #[tokio::test]
@@ -147,33 +147,33 @@ async fn an_upstream_that_rejects_the_usage_field_is_remembered() {
             assert_eq!(reply.header("x-endmark-retries"), None);
         }
         let sent = endmark.upstream.requests();
-        assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false], "{message}");
+        assert_eq!(sent.iter().map(requests_usage).collect::<Vec<_>>(), [true, false, false], "{message}");
         assert_eq!(sent[1].body, body.to_string().as_bytes());
         let next = endmark.restart(|_| {});
         let reply = Request::post(next.address, "/v1/chat/completions").json(&body).send().await.read().await;
         assert_eq!(read_stream(&reply).text, "Yes.");
-        let asked_again = endmark.upstream.requests()[3..].iter().any(asks);
+        let asked_again = endmark.upstream.requests()[3..].iter().any(requests_usage);
         assert_eq!(asked_again, !is_kept, "only an error that names the field is remembered permanently");
     }
 }
 
 #[tokio::test]
-async fn another_upstream_refusal_passes_in_its_own_words() {
+async fn an_unrelated_upstream_error_passes_unchanged() {
     let refusal = Answer::error(400, "invalid_request_error", None, "messages: too few");
-    let bad = |received: &Received| received.json()["messages"] == json!([]);
+    let bad = |received: &ReceivedRequest| received.json()["messages"] == json!([]);
     let frames = || ChatFrames::new().text("Yes.").finish("stop").done();
     let endmark =
         Endmark::start(Script::new().when(bad, refusal).default_answer(Answer::sse(frames()))).await;
     let mut body: Value = stream_request(10);
     body["messages"] = json!([]);
     for calls in [2, 4] {
-        // Nothing is known about the upstream, so the field may be the reason. Here it is not.
+        // For an unknown upstream the added field may be the cause of any error, although here it is not.
         let reply = endmark.ask(&body).await;
         assert_eq!((reply.status, reply.text().contains("messages: too few")), (400, true));
         assert_eq!(endmark.calls(), calls);
     }
     assert_eq!(endmark.ask(&stream_request(10)).await.status, 200);
-    assert!(asks(&endmark.upstream.requests()[4]));
+    assert!(requests_usage(&endmark.upstream.requests()[4]));
     assert_eq!(endmark.ask(&body).await.status, 400);
     assert_eq!(endmark.calls(), 6, "an upstream that took the field is not asked twice");
 }
@@ -187,8 +187,8 @@ async fn a_false_stop_is_detected_without_a_usage_request_by_the_client() {
     assert_eq!(read_stream(&endmark.ask(&stream_request(2)).await).text, "one two three");
 }
 
-/// A stream of the older completions API, whose usage is in a separate event.
-fn older_stream() -> Vec<String> {
+/// Returns a stream of the legacy completions API, whose usage is in a separate event.
+fn legacy_completion_stream() -> Vec<String> {
     let chunk = |more: Value| format!("data: {more}\n\n");
     vec![
         chunk(json!({"object": "text_completion", "choices": [{"text": "Yes.", "index": 0}], "usage": null})),
@@ -202,7 +202,7 @@ fn older_stream() -> Vec<String> {
 
 #[tokio::test]
 async fn a_streamed_legacy_completion_requests_usage_too() {
-    let frames = older_stream();
+    let frames = legacy_completion_stream();
     let script = Script::new().default_answer(Answer::sse(frames.clone()));
     let endmark = Endmark::start_with(script, with_budget).await;
     let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
@@ -212,10 +212,10 @@ async fn a_streamed_legacy_completion_requests_usage_too() {
     };
     assert_eq!(ask(&body).await.text(), without_usage_frame(&frames));
     let sent = endmark.upstream.requests().pop().unwrap();
-    assert!(asks(&sent));
+    assert!(requests_usage(&sent));
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
-    assert_eq!(spent_tokens(&endmark, 1).await, (100_050, 100_050));
-    // A client that requests usage gets all of it, and other requests are forwarded unchanged.
+    assert_eq!(wait_for_spent_tokens(&endmark, 1).await, (100_050, 100_050));
+    // A client that requests usage gets it in full.
     let mut asking = body.clone();
     asking["stream_options"] = json!({"include_usage": true});
     assert_eq!(ask(&asking).await.text(), frames.concat());
@@ -227,8 +227,9 @@ async fn a_streamed_legacy_completion_requests_usage_too() {
 #[tokio::test]
 async fn a_legacy_completion_passes_unedited_if_usage_is_rejected() {
     let refusal = Answer::error(400, "invalid_request_error", None, "stream_options is not permitted");
-    let frames: Vec<String> = older_stream().into_iter().filter(|frame| !frame.contains("100050")).collect();
-    let script = Script::new().when(asks, refusal).default_answer(Answer::sse(frames.clone()));
+    let frames: Vec<String> =
+        legacy_completion_stream().into_iter().filter(|frame| !frame.contains("100050")).collect();
+    let script = Script::new().when(requests_usage, refusal).default_answer(Answer::sse(frames.clone()));
     let endmark = Endmark::start_with(script, with_budget).await;
     let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
     for _ in 0..2 {
@@ -236,9 +237,9 @@ async fn a_legacy_completion_passes_unedited_if_usage_is_rejected() {
         assert_eq!((reply.status, reply.text()), (200, frames.concat()));
     }
     let sent = endmark.upstream.requests();
-    assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(sent.iter().map(requests_usage).collect::<Vec<_>>(), [true, false, false]);
     assert_eq!(sent[1].body, body.to_string().as_bytes());
-    // If the upstream rejects the request for another reason, its error is forwarded.
+    // An error with another cause is forwarded.
     let refusal = Answer::error(400, "invalid_request_error", None, "prompt: too long");
     let endmark = Endmark::start_with(Script::new().default_answer(refusal), with_budget).await;
     let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;
@@ -252,7 +253,7 @@ over_postgresql! {
     a_client_that_leaves_after_its_reply_is_still_counted,
     all_calls_of_a_resumed_stream_count,
     an_upstream_that_rejects_the_usage_field_is_remembered,
-    another_upstream_refusal_passes_in_its_own_words,
+    an_unrelated_upstream_error_passes_unchanged,
     a_false_stop_is_detected_without_a_usage_request_by_the_client,
     a_streamed_legacy_completion_requests_usage_too,
     a_legacy_completion_passes_unedited_if_usage_is_rejected,

@@ -1,11 +1,11 @@
-//! Cut calls that are already in a client's conversation, and what is sent upstream instead of them.
+//! Cut calls in a client's conversation, and what the gateway sends upstream instead.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use serde_json::{Value, json};
-use testkit::{Dialect, Reply, Request, Script};
+use testkit::{ModelFormat, Reply, Request, Script};
 
-/// A conversation with a call that has these arguments, and its result.
+/// Returns a conversation that contains a call with these arguments and its result.
 fn conversation(wire: Wire, arguments: &Value) -> String {
     let result = "the arguments are no JSON";
     let (name, messages) = match wire {
@@ -18,19 +18,19 @@ fn conversation(wire: Wire, arguments: &Value) -> String {
                 {"role": "tool", "tool_call_id": "c1", "content": "12:00"},
                 {"role": "tool", "tool_call_id": "c2", "content": result}]),
         ),
-        Wire::Other(Dialect::Responses) => (
+        Wire::Other(ModelFormat::Responses) => (
             "input",
             json!([{"role": "user", "content": "Tell."},
                 {"type": "function_call", "call_id": "c2", "name": "get_weather", "arguments": arguments},
                 {"type": "function_call_output", "call_id": "c2", "output": result}]),
         ),
-        Wire::Other(Dialect::Messages) => (
+        Wire::Other(ModelFormat::Messages) => (
             "messages",
             json!([{"role": "user", "content": "Tell."},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "get_weather", "input": arguments}]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": result}]}]),
         ),
-        Wire::Other(Dialect::Gemini) => (
+        Wire::Other(ModelFormat::Gemini) => (
             "contents",
             json!([{"role": "user", "parts": [{"text": "Tell."}]},
                 {"role": "model", "parts": [{"functionCall": {"name": "get_weather", "args": arguments}}]},
@@ -39,7 +39,7 @@ fn conversation(wire: Wire, arguments: &Value) -> String {
     };
     let mut body = wire.request(false);
     body[name] = messages;
-    // Bytes that no tree would keep.
+    // Parsing and serialising again would change these bytes.
     format!(" {}", body.to_string().replacen('{', "{ \"odd\" : 1.50e1 ,", 1))
 }
 
@@ -48,11 +48,11 @@ async fn ask(endmark: &Endmark, wire: Wire, body: &str, mode: &str) -> Reply {
     request.header("content-type", "application/json").body(body).send().await.read().await
 }
 
-/// Returns what is sent upstream for these arguments.
-fn arguments(wire: Wire, arguments: &str) -> Value {
+/// Returns these arguments as a string or an object, as the format requires.
+fn arguments_value(wire: Wire, arguments: &str) -> Value {
     match wire {
-        Wire::Chat | Wire::Other(Dialect::Responses) => json!(arguments),
-        Wire::Other(Dialect::Messages | Dialect::Gemini) => {
+        Wire::Chat | Wire::Other(ModelFormat::Responses) => json!(arguments),
+        Wire::Other(ModelFormat::Messages | ModelFormat::Gemini) => {
             serde_json::from_str(arguments).unwrap_or_default()
         }
     }
@@ -85,8 +85,8 @@ async fn a_cut_call_in_the_history_is_closed_and_marked() {
                 "{wire:?}"
             );
             let sent = endmark.upstream.requests().last().unwrap().body.clone();
-            // Every other byte is the client's.
-            let expected = conversation(wire, &arguments(wire, closed));
+            // All other bytes are unchanged.
+            let expected = conversation(wire, &arguments_value(wire, closed));
             let sent = String::from_utf8(sent).unwrap();
             let spelled = |text: &str| text.replace("\": ", "\":");
             assert_eq!(spelled(&sent), spelled(&expected), "{wire:?}");
@@ -124,7 +124,7 @@ async fn whole_and_signed_history_is_unchanged() {
     }
 }
 
-/// A function that wants arguments was not called without any: nothing of them arrived.
+/// A model never calls a function without its required arguments on purpose, so the arguments were cut off.
 #[tokio::test]
 async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     let wire = Wire::Chat;
@@ -140,7 +140,7 @@ async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     assert_eq!(made, r#"{"endmark_cut":"these arguments were cut off before they began"}"#);
 }
 
-/// The compressed bytes of a request are not the ones that are forwarded.
+/// A repaired request is forwarded uncompressed.
 #[tokio::test]
 async fn a_compressed_request_is_repaired_too() {
     use std::io::Write as _;
@@ -158,7 +158,8 @@ async fn a_compressed_request_is_repaired_too() {
     assert!(made.ends_with("(string) is not finished\"}"), "{made}");
 }
 
-/// They describe other bytes. It is still a repetition of the same request.
+/// Headers such as digests describe the old bytes and are removed. The idempotency key stays, because the
+/// request has the same meaning.
 #[tokio::test]
 async fn a_repaired_request_loses_headers_about_the_old_bytes() {
     let reply_text =
@@ -180,9 +181,9 @@ async fn a_repaired_request_loses_headers_about_the_old_bytes() {
     }
 }
 
-/// The same for a reply that differs from the upstream's.
+/// Headers of a changed reply are removed in the same way.
 #[tokio::test]
-async fn a_mended_reply_loses_headers_about_the_old_bytes() {
+async fn a_changed_reply_loses_headers_about_the_old_bytes() {
     let reply_text =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for end in [End::Limit, End::Turn] {

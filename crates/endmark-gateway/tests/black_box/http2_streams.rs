@@ -1,4 +1,4 @@
-//! Many replies over one HTTP/2 connection: each is judged by its own ending.
+//! Several replies over one HTTP/2 connection. Each is judged by its own ending.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use endmark_gateway::{Authorities, Mode, Upstream as Target};
+use endmark_gateway::{Authorities, ResumeMode, Upstream as Target};
 use h2::Reason;
 use h2::server::SendResponse;
 use http::Response;
@@ -18,25 +18,25 @@ use tokio::sync::watch;
 use crate::support::{Endmark, read_stream, stream_request};
 use crate::upstream_connections::{TestCertificate, acceptor, new_certificate};
 
-/// How the server ends a stream, selected by the header `x-ends`.
-const ENDS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
+/// Endings of a stream. The header `x-ends` selects one.
+const STREAM_ENDINGS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
 
 struct Server {
     address: SocketAddr,
-    /// Connections that were made.
+    /// Number of accepted connections.
     connections: Arc<AtomicUsize>,
-    /// Requests that were taken.
-    taken: Arc<AtomicUsize>,
-    /// Said to all connections: go away in order, or at once.
-    last_word: watch::Sender<Option<bool>>,
+    /// Number of received requests.
+    received_requests: Arc<AtomicUsize>,
+    /// Ends all connections: `true` sends GOAWAY, `false` aborts them.
+    shutdown_graceful: watch::Sender<Option<bool>>,
 }
 
 fn frames() -> Vec<String> {
     testkit::chat_stream(&["one", " two", " three"], "stop")
 }
 
-/// A real HTTP/2 server.
-async fn server(certified: &TestCertificate) -> Server {
+/// Starts a real HTTP/2 server.
+async fn start_server(certified: &TestCertificate) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = acceptor(certified, &["h2"]);
@@ -70,7 +70,7 @@ async fn server(certified: &TestCertificate) -> Server {
             });
         }
     });
-    Server { address, connections, taken, last_word }
+    Server { address, connections, received_requests: taken, shutdown_graceful: last_word }
 }
 
 async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch::Receiver<Option<bool>>) {
@@ -94,7 +94,7 @@ async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch
     let frames = frames();
     let (first, rest) = frames.split_at(2);
     let _ = send.send_data(first.concat().into(), false);
-    // The other streams have begun as well.
+    // Wait until the other streams have begun.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     match ends.as_str() {
         "internal" => send.send_reset(Reason::INTERNAL_ERROR),
@@ -120,7 +120,7 @@ async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch
     }
 }
 
-async fn start_before(server: &Server, certified: &TestCertificate, mode: Mode) -> Endmark {
+async fn start_with_upstream(server: &Server, certified: &TestCertificate, mode: ResumeMode) -> Endmark {
     let authorities = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     Endmark::start_with(Script::new(), |settings| {
         let base_url = format!("https://{}/v1", server.address).parse().unwrap();
@@ -142,12 +142,12 @@ fn request(endmark: &Endmark, path: &str, ends: &str) -> Request {
 #[tokio::test]
 async fn each_stream_is_judged_by_its_own_ending() {
     let certified = new_certificate();
-    let server = server(&certified).await;
-    let endmark = start_before(&server, &certified, Mode::Warn).await;
-    // The connection exists before many requests arrive at once.
+    let server = start_server(&certified).await;
+    let endmark = start_with_upstream(&server, &certified, ResumeMode::Warn).await;
+    // Make sure that a connection exists before many requests arrive at once.
     request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let mut replies = Vec::new();
-    for ends in ENDS.into_iter().cycle().take(60) {
+    for ends in STREAM_ENDINGS.into_iter().cycle().take(60) {
         for path in ["/v1/chat/completions", "/v1/other"] {
             let request = request(&endmark, path, ends);
             let reply = async move { Some(request.try_send().await.ok()?.read().await) };
@@ -158,15 +158,15 @@ async fn each_stream_is_judged_by_its_own_ending() {
     for (ends, path, reply) in replies {
         *seen.entry((ends, path)).or_default() += 1;
         let Some(reply) = reply.await.unwrap() else {
-            // Broken off before its head was sent.
+            // On this path the head is not sent before the stream ends.
             assert!(path == "/v1/other" && !["whole", "refused"].contains(&ends), "{ends} {path}");
             continue;
         };
-        let what = format!("{ends} {path}: {} {} {}", reply.status, reply.complete, reply.text());
+        let what = format!("{ends} {path}: {} {} {}", reply.status, reply.is_complete, reply.text());
         let whole = frames().concat();
         match (ends, path) {
-            ("whole", _) => assert_eq!((reply.text(), reply.complete), (whole, true), "{what}"),
-            // The upstream processed none of it, and rejects it again and again.
+            ("whole", _) => assert_eq!((reply.text(), reply.is_complete), (whole, true), "{what}"),
+            // The upstream processes nothing of the request, and refuses every retry.
             ("refused", _) => assert_eq!(reply.status, 502, "{what}"),
             (_, "/v1/chat/completions") => {
                 let heard = read_stream(&reply);
@@ -174,7 +174,7 @@ async fn each_stream_is_judged_by_its_own_ending() {
                 assert!(reply.text().contains("endmark_reply_cut"), "{what}");
                 assert!("one two three".starts_with(&heard.text), "{what}");
             }
-            _ => assert!(!reply.complete, "{what}"),
+            _ => assert!(!reply.is_complete, "{what}"),
         }
     }
     assert!(seen.values().all(|count| *count == 10), "{seen:?}");
@@ -184,8 +184,8 @@ async fn each_stream_is_judged_by_its_own_ending() {
 #[tokio::test]
 async fn a_stream_that_continues_after_goaway_is_whole() {
     let certified = new_certificate();
-    let server = server(&certified).await;
-    let endmark = start_before(&server, &certified, Mode::Auto).await;
+    let server = start_server(&certified).await;
+    let endmark = start_with_upstream(&server, &certified, ResumeMode::Auto).await;
     request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let under_way: Vec<_> = (0..20)
         .map(|_| {
@@ -193,25 +193,25 @@ async fn a_stream_that_continues_after_goaway_is_whole() {
             tokio::spawn(async move { request.send().await.read().await })
         })
         .collect();
-    while server.taken.load(Ordering::SeqCst) < 21 {
+    while server.received_requests.load(Ordering::SeqCst) < 21 {
         tokio::task::yield_now().await;
     }
-    server.last_word.send(Some(true)).unwrap();
+    server.shutdown_graceful.send(Some(true)).unwrap();
     for reply in under_way {
         let reply = reply.await.unwrap();
-        assert_eq!((reply.text(), reply.complete), (frames().concat(), true));
+        assert_eq!((reply.text(), reply.is_complete), (frames().concat(), true));
     }
     let next = request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
-    assert_eq!((next.text(), next.complete), (frames().concat(), true));
-    assert_eq!(server.taken.load(Ordering::SeqCst), 22, "nothing was sent twice");
+    assert_eq!((next.text(), next.is_complete), (frames().concat(), true));
+    assert_eq!(server.received_requests.load(Ordering::SeqCst), 22, "nothing was sent twice");
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn all_streams_of_a_lost_connection_report_the_cut() {
     let certified = new_certificate();
-    let server = server(&certified).await;
-    let endmark = start_before(&server, &certified, Mode::Warn).await;
+    let server = start_server(&certified).await;
+    let endmark = start_with_upstream(&server, &certified, ResumeMode::Warn).await;
     request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let mut under_way = Vec::new();
     for path in ["/v1/chat/completions", "/v1/other"] {
@@ -221,12 +221,12 @@ async fn all_streams_of_a_lost_connection_report_the_cut() {
             under_way.push((path, open));
         }
     }
-    server.last_word.send(Some(false)).unwrap();
+    server.shutdown_graceful.send(Some(false)).unwrap();
     for (path, open) in under_way {
         let reply = open.read().await;
         let what = format!("{path}: {}", reply.text());
         if path == "/v1/other" {
-            assert!(!reply.complete, "{what}");
+            assert!(!reply.is_complete, "{what}");
         } else {
             assert!(reply.text().contains("endmark_reply_cut") && !read_stream(&reply).is_done, "{what}");
         }
@@ -234,12 +234,12 @@ async fn all_streams_of_a_lost_connection_report_the_cut() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
-/// Its window is full, but those of the others are not.
+/// The flow-control window of one stream is full, but those of the others are not.
 #[tokio::test]
 async fn a_client_that_does_not_read_blocks_no_other_stream() {
     let certified = new_certificate();
-    let server = server(&certified).await;
-    let endmark = start_before(&server, &certified, Mode::Auto).await;
+    let server = start_server(&certified).await;
+    let endmark = start_with_upstream(&server, &certified, ResumeMode::Auto).await;
     let mut idle = Vec::new();
     for path in ["/v1/chat/completions", "/v1/other", "/v1/chat/completions", "/v1/other"] {
         idle.push(request(&endmark, path, "large").send().await);
@@ -247,22 +247,25 @@ async fn a_client_that_does_not_read_blocks_no_other_stream() {
     for path in ["/v1/chat/completions", "/v1/other"] {
         for _ in 0..5 {
             let reply = request(&endmark, path, "large").send().await.read().await;
-            assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000, "{path}");
+            assert!(
+                reply.is_complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000,
+                "{path}"
+            );
         }
     }
-    // They were waited for, and get everything.
+    // The idle clients now read their replies in full.
     for open in idle {
         let reply = open.read().await;
-        assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000);
+        assert!(reply.is_complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000);
     }
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn connection_claims_of_a_server_are_not_relayed() {
+async fn endmark_headers_and_framing_of_a_server_are_not_relayed() {
     let certified = new_certificate();
-    let server = server(&certified).await;
-    let endmark = start_before(&server, &certified, Mode::Auto).await;
+    let server = start_server(&certified).await;
+    let endmark = start_with_upstream(&server, &certified, ResumeMode::Auto).await;
     let get = async |ends: &str| {
         let request = format!(
             "GET /v1/other HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\nx-ends: {ends}\r\n\r\n"
@@ -278,7 +281,7 @@ async fn connection_claims_of_a_server_are_not_relayed() {
     let response = get("no_content").await;
     let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 204 ") && body.is_empty(), "{response}");
-    // It is longer than declared, and breaks off.
+    // The body is longer than its declared length, so the response breaks off.
     let response = get("long").await;
     assert!(response.starts_with("HTTP/1.1 502 ") || !response.contains("\r\n\r\nHTTP"), "{response}");
 }

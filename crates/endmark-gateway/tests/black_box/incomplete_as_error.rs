@@ -1,18 +1,18 @@
-//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks do not
-//! show headers.
+//! `[disclose] incomplete = "error"`: an incomplete reply becomes an error, because frameworks do not show
+//! headers.
 
-use endmark_gateway::{Incomplete, Mode, Settings};
+use endmark_gateway::{IncompleteDelivery, ResumeMode, Settings};
 use serde_json::Value;
-use testkit::{Dialect, Reply, Request, Script};
+use testkit::{ModelFormat, Reply, Request, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const BEGUN: &str = "The harbour was quiet, and";
+const CUT_TEXT: &str = "The harbour was quiet, and";
 
-fn as_errors(settings: &mut Settings) {
-    settings.disclose.incomplete = Incomplete::Error;
-    settings.resume.mode = Mode::On;
+fn report_incomplete_as_error(settings: &mut Settings) {
+    settings.disclose.incomplete = IncompleteDelivery::Error;
+    settings.resume.mode = ResumeMode::On;
     settings.resume.treat_limit_as_cap = 1;
 }
 
@@ -20,16 +20,16 @@ async fn ask(endmark: &Endmark, wire: Wire, stream: bool) -> Reply {
     Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream)).send().await.read().await
 }
 
-/// Requesting the rest fails: each answer is cut at once and adds nothing.
+/// Returns a script in which every continuation is cut immediately and adds nothing.
 fn exhausting_script(wire: Wire, stream: bool) -> Script {
-    let first = wire.answer(&[ReplyPart::Text(BEGUN)], End::Limit, stream);
+    let first = wire.answer(&[ReplyPart::Text(CUT_TEXT)], End::Limit, stream);
     Script::new().then(first).default_answer(wire.answer(&[], End::Limit, stream))
 }
 
 #[tokio::test]
 async fn an_incomplete_reply_becomes_an_error_in_the_providers_format() {
     for wire in Wire::ALL {
-        let endmark = Endmark::start_with(exhausting_script(wire, false), as_errors).await;
+        let endmark = Endmark::start_with(exhausting_script(wire, false), report_incomplete_as_error).await;
         let reply = ask(&endmark, wire, false).await;
         assert_eq!(
             (reply.status, reply.header("x-should-retry")),
@@ -39,18 +39,18 @@ async fn an_incomplete_reply_becomes_an_error_in_the_providers_format() {
         );
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
         let error = &reply.json()["error"];
-        assert_eq!(error["endmark"]["partial"], BEGUN, "{wire:?}: {error}");
+        assert_eq!(error["endmark"]["partial"], CUT_TEXT, "{wire:?}: {error}");
         assert_eq!(error["endmark"]["outcome"], "exhausted");
         assert!(error["message"].as_str().is_some_and(|message| message.contains("incomplete")), "{error}");
 
-        let endmark = Endmark::start_with(exhausting_script(wire, true), as_errors).await;
+        let endmark = Endmark::start_with(exhausting_script(wire, true), report_incomplete_as_error).await;
         let reply = ask(&endmark, wire, true).await;
         let events = reply.json_events();
         let is_error = |event: &Value| event.get("error").is_some() || event["type"] == "error";
         assert!(events.last().is_some_and(is_error), "{wire:?}: {}", reply.text());
         assert!(reply.text().contains("endmark_reply_incomplete"), "{wire:?}: {}", reply.text());
-        if wire == Wire::Other(Dialect::Gemini) {
-            // The same error as for a reply that is not a stream.
+        if wire == Wire::Other(ModelFormat::Gemini) {
+            // A stream ends with the same error as an unstreamed reply.
             let error = &events.last().unwrap_or(&Value::Null)["error"];
             assert_eq!((&error["code"], &error["status"]), (&422.into(), &"INVALID_ARGUMENT".into()));
         }
@@ -61,8 +61,8 @@ async fn an_incomplete_reply_becomes_an_error_in_the_providers_format() {
 async fn an_incomplete_reply_keeps_its_finish_reason_by_default() {
     for stream in [false, true] {
         let endmark = Endmark::start_with(exhausting_script(Wire::Chat, stream), |settings| {
-            as_errors(settings);
-            settings.disclose.incomplete = Incomplete::FinishReason;
+            report_incomplete_as_error(settings);
+            settings.disclose.incomplete = IncompleteDelivery::FinishReason;
         })
         .await;
         let reply = ask(&endmark, Wire::Chat, stream).await;
@@ -71,14 +71,14 @@ async fn an_incomplete_reply_keeps_its_finish_reason_by_default() {
     }
 }
 
-/// A cut that the client wanted is not an error.
+/// A cut that the client requested is not an error.
 #[tokio::test]
 async fn a_deliberately_cut_reply_is_not_an_error() {
-    for wire in [Wire::Chat, Wire::Other(Dialect::Gemini)] {
+    for wire in [Wire::Chat, Wire::Other(ModelFormat::Gemini)] {
         for stream in [false, true] {
             let endmark = Endmark::start_with(exhausting_script(wire, stream), |settings| {
-                as_errors(settings);
-                settings.resume.mode = Mode::Warn;
+                report_incomplete_as_error(settings);
+                settings.resume.mode = ResumeMode::Warn;
             })
             .await;
             let reply = ask(&endmark, wire, stream).await;
@@ -94,7 +94,8 @@ async fn a_reply_that_may_lack_calls_is_an_error() {
     for stream in [false, true] {
         let call = ReplyPart::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
         let answer = Wire::Chat.answer(&[call], End::Limit, stream);
-        let endmark = Endmark::start_with(Script::new().default_answer(answer), as_errors).await;
+        let endmark =
+            Endmark::start_with(Script::new().default_answer(answer), report_incomplete_as_error).await;
         let reply = ask(&endmark, Wire::Chat, stream).await;
         assert!(reply.text().contains("endmark_reply_incomplete"), "{}", reply.text());
         if !stream {

@@ -1,9 +1,9 @@
-//! Calls whose pieces arrive one after another, or alternate: two calls in a stream that breaks off at any byte, and
-//! three calls that are each cut at the model's limit. A call that is not whole is never delivered as finished, and a
+//! Streams with several calls whose pieces arrive in sequence or alternate. Two calls break off at any byte,
+//! and three calls are cut at the model's limit. An incomplete call is never delivered as finished, and a
 //! reply that may lack a call is never `whole`.
 //!
-//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth. By default the stream is cut at some
-//! bytes of each event.
+//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth. By default, some bytes of
+//! each event are tested.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Fault, Received, Reply, Respond};
+use testkit::{Answer, Fault, ModelFormat, ReceivedRequest, Reply, Respond};
 use tokio::task::JoinSet;
 
 use crate::support::Endmark;
@@ -25,30 +25,30 @@ const TIME: (&str, &str) = ("get_time", r#"{"tz":"C\u00e9T"}"#);
 const WIND: (&str, &str) = ("get_wind", r#"{"at":"buoy \"7\""}"#);
 const ROME: &str = r#"{"city":"Rome"}"#;
 
-/// What happens to the stream of a first reply.
+/// How the first reply ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scene {
-    /// It contains two calls, and the connection breaks off after this many bytes.
-    Breaks,
-    /// It contains three calls whose arguments have this many bytes in total. Their server ends each, and reports
+enum StreamEnding {
+    /// Two calls. The connection breaks off after a number of bytes.
+    BreaksOff,
+    /// Three calls whose arguments have a number of bytes in total. The server closes each call and reports
     /// that the limit is reached.
-    Limit,
-    /// It contains the same three calls, but ends without any event.
+    ReachesLimit,
+    /// The same three calls, but the stream ends without a final event.
     Stops,
 }
 
-impl Scene {
+impl StreamEnding {
     fn calls(self) -> &'static [(&'static str, &'static str)] {
-        if self == Self::Breaks { &[WEATHER, TIME] } else { &[WEATHER, TIME, WIND] }
+        if self == Self::BreaksOff { &[WEATHER, TIME] } else { &[WEATHER, TIME, WIND] }
     }
 
     fn frames(self, wire: Wire, layout: Layout, at: usize) -> Vec<String> {
         let end = match self {
-            Self::Breaks => return frames(wire, layout, self.calls(), Some(End::Calls)),
-            Self::Limit => Some(End::Limit),
+            Self::BreaksOff => return frames(wire, layout, self.calls(), Some(End::Calls)),
+            Self::ReachesLimit => Some(End::Limit),
             Self::Stops => None,
         };
-        // A byte of each call in turn.
+        // Distribute the bytes evenly among the calls.
         let mut lengths = vec![0; self.calls().len()];
         for _ in 0..at {
             let open = |call: &usize| lengths[*call] < self.calls()[*call].1.len();
@@ -64,61 +64,70 @@ impl Scene {
 
     fn answer(self, wire: Wire, layout: Layout, at: usize) -> Answer {
         let frames = self.frames(wire, layout, at);
-        let length = if self == Self::Breaks { at } else { frames.concat().len() };
+        let length = if self == Self::BreaksOff { at } else { frames.concat().len() };
         let answer = Answer::sse([frames.concat()]);
-        if self == Self::Limit { answer } else { answer.fault(length, Fault::Close) }
+        if self == Self::ReachesLimit { answer } else { answer.fault(length, Fault::Close) }
     }
 
     /// Returns the positions of the cuts, which differ for each manner.
-    fn cuts(self, wire: Wire, layout: Layout, manner: Manner) -> Vec<usize> {
-        if self != Self::Breaks {
-            // A call without any received data may have no arguments, unless its server ended another call in the
-            // middle before.
+    fn cuts(self, wire: Wire, layout: Layout, manner: AnswerStyle) -> Vec<usize> {
+        if self != Self::BreaksOff {
+            // A call without received arguments may be a complete call without arguments. In the layout
+            // `LastFirst` the server ends each call before the previous one continues, so every call needs at
+            // least one byte.
             let least = if layout == Layout::LastFirst { self.calls().len() } else { 1 };
             let all = least..=self.calls().iter().map(|call| call.1.len()).sum();
-            let is_tried = |at: &usize| step().is_some() || at % Manner::ALL.len() == manner as usize;
+            let is_tried =
+                |at: &usize| configured_step().is_some() || at % AnswerStyle::ALL.len() == manner as usize;
             return all.filter(is_tried).collect();
         }
         let frames = self.frames(wire, layout, 0);
         let (mut cuts, mut at) = (Vec::new(), 0);
         for (number, frame) in frames.iter().enumerate() {
-            // Before it, within it, or before its last byte.
+            // The cut is before the frame, in its middle, or before its last byte.
             if number % 2 == manner as usize % 2 {
                 cuts.push(at + [0, frame.len() / 2, frame.len() - 1][number % 3]);
             }
             at += frame.len();
         }
         cuts.push(at);
-        step().map_or(cuts, |step| (0..=at).skip(manner as usize % step).step_by(step).collect())
+        configured_step().map_or(cuts, |step| (0..=at).skip(manner as usize % step).step_by(step).collect())
     }
 }
 
-/// Returns the distance between cuts, in bytes, if all positions are tested.
-fn step() -> Option<usize> {
+/// Returns the distance between cuts in bytes, if `EVERY_BYTE` is set.
+fn configured_step() -> Option<usize> {
     Some(std::env::var("EVERY_BYTE").ok()?.parse().unwrap_or(1).max(1))
 }
 
 /// How the upstream answers a request for the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum AnswerStyle {
     Refuses,
-    /// It repeats all calls.
-    All,
-    /// All, the last of them cut.
-    AllCut,
-    /// Only the first.
-    First,
-    /// The first with another value.
-    Other,
-    /// The arguments of the first as text, whichever it is asked for.
+    /// Repeats all calls.
+    AllCalls,
+    /// Repeats all calls, but the last one is cut.
+    LastCallCut,
+    /// Repeats only the first call.
+    FirstCall,
+    /// Repeats the first call with another value.
+    OtherValue,
+    /// Returns the arguments of the first call as text, whichever call was requested.
     FirstAsText,
-    /// Words.
-    Words,
+    /// Answers with a sentence.
+    Sentence,
 }
 
-impl Manner {
-    const ALL: [Self; 7] =
-        [Self::Refuses, Self::All, Self::AllCut, Self::First, Self::Other, Self::FirstAsText, Self::Words];
+impl AnswerStyle {
+    const ALL: [Self; 7] = [
+        Self::Refuses,
+        Self::AllCalls,
+        Self::LastCallCut,
+        Self::FirstCall,
+        Self::OtherValue,
+        Self::FirstAsText,
+        Self::Sentence,
+    ];
 
     fn answer(self, wire: Wire, calls: &[(&'static str, &'static str)], stream: bool) -> Answer {
         let call = |(name, arguments): &(&'static str, &'static str)| ReplyPart::Call(name, arguments);
@@ -129,34 +138,34 @@ impl Manner {
                 };
                 return dialect.error(400, "no more of it");
             }
-            Self::All => (calls.iter().map(call).collect(), End::Calls),
-            Self::AllCut => {
+            Self::AllCalls => (calls.iter().map(call).collect(), End::Calls),
+            Self::LastCallCut => {
                 let mut call_arguments: Vec<_> = calls.iter().map(call).collect();
                 if let Some(ReplyPart::Call(_, arguments)) = call_arguments.last_mut() {
                     *arguments = &arguments[..8];
                 }
                 (call_arguments, End::Limit)
             }
-            Self::First => (vec![call(&WEATHER)], End::Calls),
-            Self::Other => (vec![call(&(WEATHER.0, ROME))], End::Calls),
+            Self::FirstCall => (vec![call(&WEATHER)], End::Calls),
+            Self::OtherValue => (vec![call(&(WEATHER.0, ROME))], End::Calls),
             Self::FirstAsText => (vec![ReplyPart::Text(WEATHER.1)], End::Turn),
-            Self::Words => (vec![ReplyPart::Text("Sorry, I cannot go on.")], End::Turn),
+            Self::Sentence => (vec![ReplyPart::Text("Sorry, I cannot go on.")], End::Turn),
         };
         wire.answer(&call_arguments, end, stream)
     }
 }
 
-/// Cuts the first reply to each request where the request specifies it, and answers all further requests in its manner.
-struct Alternating {
+/// Cuts the first reply to each request at `cut_at`, and answers further requests in its manner.
+struct CuttingUpstream {
     wire: Wire,
     layout: Layout,
-    scene: Scene,
-    manner: Manner,
+    scene: StreamEnding,
+    manner: AnswerStyle,
     requests_by_number: Mutex<BTreeMap<u64, usize>>,
 }
 
-impl Respond for Alternating {
-    fn respond(&self, request: &Received) -> Answer {
+impl Respond for CuttingUpstream {
+    fn respond(&self, request: &ReceivedRequest) -> Answer {
         let body = request.json();
         let at = body["cut_at"].as_u64().unwrap();
         let mut requested = self.requests_by_number.lock().unwrap();
@@ -170,31 +179,32 @@ impl Respond for Alternating {
     }
 }
 
-/// Whether a request asks for the rest by prompt. In that case the answer need not contain more than was requested.
-fn is_question(body: &Value) -> bool {
+/// Whether a request asks for the rest by prompt, so that the answer may contain only the requested part.
+fn is_prompt(body: &Value) -> bool {
     let turns = ["messages", "input", "contents"].into_iter().find_map(|name| body[name].as_array());
     let last = turns.filter(|turns| turns.len() > 1).and_then(|turns| turns.last());
     last.is_some_and(|last| last["role"] == "user")
 }
 
-fn is_whole(manner: Manner, name: &str, arguments: &str) -> bool {
+fn is_whole_call(manner: AnswerStyle, name: &str, arguments: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-    // A reader cannot know which call these arguments belong to.
-    let is_known = |known: &(&str, &str)| known.0 == name || manner == Manner::FirstAsText;
+    // Arguments as text do not show which call they belong to.
+    let is_known = |known: &(&str, &str)| known.0 == name || manner == AnswerStyle::FirstAsText;
     let mut known = [WEATHER, TIME, WIND, (WEATHER.0, ROME)].into_iter().filter(is_known);
     known.any(|known| value(arguments) == value(known.1))
 }
 
-/// The calls that a client of a stream reads, in order, each with whether it is marked as finished.
+/// What a client reads from a stream: each call is its name, its arguments, and whether it is marked as
+/// finished.
 #[derive(Debug, Default)]
-struct Client {
+struct ReceivedStream {
     calls: Vec<(String, String, bool)>,
     stop: Option<String>,
     has_failed: bool,
     endmark: Value,
 }
 
-impl Client {
+impl ReceivedStream {
     fn new(wire: Wire, reply: &Reply) -> Self {
         let mut client = Self { has_failed: reply.status != 200, ..Self::default() };
         let mut places: BTreeMap<u64, usize> = BTreeMap::new();
@@ -206,18 +216,22 @@ impl Client {
             client.endmark = endmark.unwrap_or(&client.endmark).clone();
             match wire {
                 Wire::Chat => client.read_chat(&event, &mut places),
-                Wire::Other(Dialect::Responses) => client.read_responses(&event, &mut places),
-                Wire::Other(Dialect::Messages) => client.read_messages(&event, &mut places),
-                Wire::Other(Dialect::Gemini) => client.read_gemini(&event),
+                Wire::Other(ModelFormat::Responses) => client.read_responses(&event, &mut places),
+                Wire::Other(ModelFormat::Messages) => client.read_messages(&event, &mut places),
+                Wire::Other(ModelFormat::Gemini) => client.read_gemini(&event),
             }
         }
-        let is_finished = client.stop.as_deref() == Some(wire.word(End::Calls)) && !client.has_failed;
+        let is_finished =
+            client.stop.as_deref() == Some(wire.finish_reason(End::Calls)) && !client.has_failed;
         if wire == Wire::Chat {
-            // Nothing else shows that a call is whole.
+            // In Chat, only the finish reason marks calls as finished.
             client.calls.iter_mut().for_each(|call| call.2 = is_finished);
         }
         if client.has_failed {
-            client.calls.iter_mut().for_each(|call| call.2 &= matches!(wire, Wire::Other(Dialect::Gemini)));
+            client
+                .calls
+                .iter_mut()
+                .for_each(|call| call.2 &= matches!(wire, Wire::Other(ModelFormat::Gemini)));
         }
         client
     }
@@ -225,18 +239,18 @@ impl Client {
     fn read_chat(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         let choice = &event["choices"][0];
         for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
-            let at = self.place(call["index"].as_u64().unwrap(), places);
+            let at = self.call_index(call["index"].as_u64().unwrap(), places);
             self.calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
             self.calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
         }
-        self.note_finish(&choice["finish_reason"]);
+        self.set_stop(&choice["finish_reason"]);
     }
 
     fn read_responses(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         let kind = event["type"].as_str().unwrap_or_default();
         let is_call = event["item"]["type"] == "function_call" || kind.contains("function_call");
         if let Some(at) = event["output_index"].as_u64().filter(|_| is_call) {
-            let at = self.place(at, places);
+            let at = self.call_index(at, places);
             let call = &mut self.calls[at];
             match kind {
                 "response.output_item.added" => {
@@ -257,21 +271,21 @@ impl Client {
                 .filter(|item| item["type"] == "function_call")
                 .map(|item| (text(&item["name"]), text(&item["arguments"]), item["status"] == "completed"))
                 .collect();
-            self.note_finish(&event["response"]["status"]);
+            self.set_stop(&event["response"]["status"]);
         }
     }
 
     fn read_messages(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         if event["content_block"]["type"] == "tool_use" {
-            let at = self.place(event["index"].as_u64().unwrap(), places);
+            let at = self.call_index(event["index"].as_u64().unwrap(), places);
             self.calls[at] =
                 (event["content_block"]["name"].as_str().unwrap().to_owned(), String::new(), true);
         }
         if let Some(piece) = event["delta"]["partial_json"].as_str() {
-            let at = self.place(event["index"].as_u64().unwrap(), places);
+            let at = self.call_index(event["index"].as_u64().unwrap(), places);
             self.calls[at].1 += piece;
         }
-        self.note_finish(&event["delta"]["stop_reason"]);
+        self.set_stop(&event["delta"]["stop_reason"]);
     }
 
     fn read_gemini(&mut self, event: &Value) {
@@ -281,40 +295,48 @@ impl Client {
                 self.calls.push((call["name"].as_str().unwrap().to_owned(), call["args"].to_string(), true));
             }
         }
-        self.note_finish(&candidate["finishReason"]);
+        self.set_stop(&candidate["finishReason"]);
     }
 
-    fn place(&mut self, number: u64, places: &mut BTreeMap<u64, usize>) -> usize {
+    fn call_index(&mut self, number: u64, places: &mut BTreeMap<u64, usize>) -> usize {
         *places.entry(number).or_insert_with(|| {
             self.calls.push(<(String, String, bool)>::default());
             self.calls.len() - 1
         })
     }
 
-    fn note_finish(&mut self, word: &Value) {
+    fn set_stop(&mut self, word: &Value) {
         self.stop = word.as_str().map(str::to_owned).or(self.stop.take());
     }
 
-    /// Returns what is wrong with the result, given these requests for the rest.
-    fn fault(&self, wire: Wire, scene: Scene, manner: Manner, requested: &[Value]) -> Option<&'static str> {
+    /// Returns what is wrong with the result, or `None`. `requested` are the requests for the rest.
+    fn fault(
+        &self,
+        wire: Wire,
+        scene: StreamEnding,
+        manner: AnswerStyle,
+        requested: &[Value],
+    ) -> Option<&'static str> {
         let is_finished = |call: &&(String, String, bool)| call.2;
-        if !self.calls.iter().filter(is_finished).all(|call| is_whole(manner, &call.0, &call.1)) {
+        if !self.calls.iter().filter(is_finished).all(|call| is_whole_call(manner, &call.0, &call.1)) {
             return Some("a call that is not whole is finished");
         }
-        let says_calls = self.stop.as_deref() == Some(wire.word(End::Calls)) && !self.has_failed;
+        let says_calls = self.stop.as_deref() == Some(wire.finish_reason(End::Calls)) && !self.has_failed;
         if says_calls && !self.calls.iter().all(|call| call.2) {
             return Some("it ends with calls, and has one that is not finished");
         }
         if self.stop.is_none() && !self.has_failed {
             return Some("it has neither an end nor an error");
         }
-        // If the model answered with a call and ended by itself, it wanted nothing more, unless the request was for
-        // that call.
+        // A model that answers with one call and ends by itself wanted no further call, unless the prompt
+        // asked for one call only.
         let is_meant = match manner {
-            Manner::First | Manner::Other => requested.last().is_some_and(|last| !is_question(last)),
-            // The model answered the request itself, of whose reply nothing had arrived.
-            Manner::FirstAsText | Manner::Words => self.calls.is_empty(),
-            Manner::Refuses | Manner::All | Manner::AllCut => false,
+            AnswerStyle::FirstCall | AnswerStyle::OtherValue => {
+                requested.last().is_some_and(|last| !is_prompt(last))
+            }
+            // Nothing of the reply had arrived, so the model answered the original request.
+            AnswerStyle::FirstAsText | AnswerStyle::Sentence => self.calls.is_empty(),
+            AnswerStyle::Refuses | AnswerStyle::AllCalls | AnswerStyle::LastCallCut => false,
         };
         let count = scene.calls().len();
         let may_lack = self.calls.len() < count && !is_meant;
@@ -324,7 +346,7 @@ impl Client {
         if says_calls && may_lack && (outcome == "whole" || !says_missing) {
             return Some("a call is missing, and nothing says so");
         }
-        let is_all = manner == Manner::All && !requested.is_empty() && self.calls.len() == count;
+        let is_all = manner == AnswerStyle::AllCalls && !requested.is_empty() && self.calls.len() == count;
         if says_calls && is_all && says_missing {
             return Some("the answer has all calls, and one is called missing");
         }
@@ -332,7 +354,7 @@ impl Client {
     }
 }
 
-/// Number of exchanges, number of exchanges with all calls, and the errors.
+/// Number of exchanges, number of those with all calls, and the faults.
 #[derive(Debug, Default)]
 struct Tally {
     exchange_count: usize,
@@ -340,8 +362,8 @@ struct Tally {
     faults: Vec<String>,
 }
 
-async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner) -> Tally {
-    let upstream = Alternating { wire, layout, scene, manner, requests_by_number: Mutex::default() };
+async fn cut_everywhere(wire: Wire, layout: Layout, scene: StreamEnding, manner: AnswerStyle) -> Tally {
+    let upstream = CuttingUpstream { wire, layout, scene, manner, requests_by_number: Mutex::default() };
     let endmark = Endmark::start_with(upstream, |settings| {
         settings.retry.budget_percent = 100;
     })
@@ -365,7 +387,7 @@ async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner
     }
     let mut tally = Tally { exchange_count: replies.len(), ..Tally::default() };
     for (at, reply) in replies {
-        let client = Client::new(wire, &reply);
+        let client = ReceivedStream::new(wire, &reply);
         let is_all = client.calls.len() == scene.calls().len() && client.calls.iter().all(|call| call.2);
         tally.whole += usize::from(is_all);
         if let Some(fault) = client.fault(wire, scene, manner, &requested[&(at as u64)][1..]) {
@@ -379,13 +401,14 @@ async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner
 }
 
 #[expect(clippy::print_stdout, reason = "the figures of a long run")]
-async fn no_cut_call_is_finished(scene: Scene) {
+async fn assert_no_cut_call_is_finished(scene: StreamEnding) {
     let (mut all, mut answered) = (Tally::default(), Tally::default());
-    // Gemini does not show a call that it could not end.
-    let has_cut_calls = |wire: &Wire| scene == Scene::Breaks || *wire != Wire::Other(Dialect::Gemini);
+    // If Gemini cannot end a call, it omits the call.
+    let has_cut_calls =
+        |wire: &Wire| scene == StreamEnding::BreaksOff || *wire != Wire::Other(ModelFormat::Gemini);
     let wires = Wire::ALL.into_iter().filter(has_cut_calls);
     for (wire, layout) in wires.flat_map(|wire| Layout::ALL.map(|layout| (wire, layout))) {
-        for manner in Manner::ALL {
+        for manner in AnswerStyle::ALL {
             let tally = cut_everywhere(wire, layout, scene, manner).await;
             println!(
                 "{wire:?} {layout:?} {manner:?}: {} of {} with all calls",
@@ -393,7 +416,7 @@ async fn no_cut_call_is_finished(scene: Scene) {
             );
             all.exchange_count += tally.exchange_count;
             all.whole += tally.whole;
-            if manner == Manner::All {
+            if manner == AnswerStyle::AllCalls {
                 answered.exchange_count += tally.exchange_count;
                 answered.whole += tally.whole;
             }
@@ -401,10 +424,13 @@ async fn no_cut_call_is_finished(scene: Scene) {
         }
     }
     println!("{} exchanges, {} with all calls, {} faults", all.exchange_count, all.whole, all.faults.len());
-    // An answer with all calls is used for all that are cut.
-    assert!(scene == Scene::Breaks || answered.whole * 10 >= answered.exchange_count * 9, "{answered:?}");
+    // An answer with all calls completes all cut calls.
+    assert!(
+        scene == StreamEnding::BreaksOff || answered.whole * 10 >= answered.exchange_count * 9,
+        "{answered:?}"
+    );
     let mut shown: Vec<&str> = all.faults.iter().map(String::as_str).collect();
-    // One of each kind.
+    // Print one fault of each kind.
     let mut kinds = BTreeSet::new();
     shown.retain(|fault| {
         let (head, _) = fault.split_once('\n').unwrap_or_default();
@@ -416,12 +442,12 @@ async fn no_cut_call_is_finished(scene: Scene) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_incomplete_interleaved_call_is_never_finished() {
-    no_cut_call_is_finished(Scene::Breaks).await;
+    assert_no_cut_call_is_finished(StreamEnding::BreaksOff).await;
 }
 
-/// Each of several calls may be cut, although their server reports them as complete.
+/// Each call may be cut, although the server reports all of them as complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_their_server_closed_early_are_never_finished() {
-    no_cut_call_is_finished(Scene::Limit).await;
-    no_cut_call_is_finished(Scene::Stops).await;
+    assert_no_cut_call_is_finished(StreamEnding::ReachesLimit).await;
+    assert_no_cut_call_is_finished(StreamEnding::Stops).await;
 }

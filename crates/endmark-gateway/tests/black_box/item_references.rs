@@ -1,4 +1,4 @@
-//! Responses whose history refers to stored items by their ids, as the AI SDK sends it.
+//! Responses requests that refer to stored items by id, as the AI SDK does.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use testkit::{Answer, Reply, Request, Script};
 
 use crate::support::Endmark;
 
-const WHOLE: &str = r#"{"path":"a.txt","text":"all of it"}"#;
+const WHOLE_ARGUMENTS: &str = r#"{"path":"a.txt","text":"all of it"}"#;
 
 fn response(id: &str, status: &str, output: &[Value]) -> Value {
     let details = if status == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
@@ -33,9 +33,9 @@ fn frames(events: &[Value]) -> Answer {
     Answer::sse(events.iter().map(frame).collect::<Vec<_>>())
 }
 
-/// A call cut by its limit.
-fn cut(stream: bool) -> Answer {
-    let arguments = &WHOLE[..20];
+/// Returns a call that the limit cut.
+fn cut_call_answer(stream: bool) -> Answer {
+    let arguments = &WHOLE_ARGUMENTS[..20];
     let item = call("incomplete", arguments);
     let end = response("resp_1", "incomplete", std::slice::from_ref(&item));
     if !stream {
@@ -62,54 +62,56 @@ fn last_request(endmark: &Endmark) -> Value {
     serde_json::from_slice(&endmark.upstream.requests().last().unwrap().body).unwrap()
 }
 
-fn next() -> Value {
+fn next_request() -> Value {
     json!({"model": "m", "tools": tools(), "input": [{"role": "user", "content": "Write."},
         {"type": "item_reference", "id": "rs_7"}, {"type": "item_reference", "id": "fc_7"},
         {"type": "function_call_output", "call_id": "call_7", "output": "done"}]})
 }
 
-/// The provider has the cut call, so the reference would return it.
+/// The provider stored the call as it was cut, so the gateway replaces the reference with the whole call.
 #[tokio::test]
-async fn a_reference_to_a_mended_call_becomes_the_whole_call() {
+async fn a_reference_to_a_completed_call_is_replaced_by_the_whole_call() {
     for stream in [false, true] {
-        let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
+        let rest = response("resp_2", "completed", &[message(&WHOLE_ARGUMENTS[20..])]);
         let last = Answer::json(200, &response("resp_3", "completed", &[message("Written.")]));
-        let script = Script::new().then(cut(stream)).then(Answer::json(200, &rest)).default_answer(last);
+        let script =
+            Script::new().then(cut_call_answer(stream)).then(Answer::json(200, &rest)).default_answer(last);
         let endmark = Endmark::start_resuming(script).await;
         let body = json!({"model": "m", "stream": stream, "tools": tools(), "input": "Write."});
         let reply = ask(endmark.address, &body).await;
-        assert!(reply.text().contains(&serde_json::to_string(WHOLE).unwrap()), "{}", reply.text());
+        assert!(reply.text().contains(&serde_json::to_string(WHOLE_ARGUMENTS).unwrap()), "{}", reply.text());
         let restarted = endmark.restart(|_| {});
         for address in [endmark.address, restarted.address] {
-            let reply = ask(address, &next()).await;
+            let reply = ask(address, &next_request()).await;
             assert_eq!(reply.header("x-endmark-restored-items"), Some("1"));
             let sent = last_request(&endmark);
             assert_eq!(sent["input"][1], json!({"type": "item_reference", "id": "rs_7"}));
-            assert_eq!(sent["input"][2]["arguments"], WHOLE);
+            assert_eq!(sent["input"][2]["arguments"], WHOLE_ARGUMENTS);
             assert_eq!(sent["input"][2]["call_id"], "call_7");
         }
-        // An id is worth nothing to another client.
+        // A reference of another client is not resolved.
         let other = Request::post(endmark.address, "/v1/responses").header("authorization", "Bearer other");
-        other.json(&next()).send().await.read().await;
+        other.json(&next_request()).send().await.read().await;
         assert_eq!(last_request(&endmark)["input"][2], json!({"type": "item_reference", "id": "fc_7"}));
     }
 }
 
-/// An item that the provider must not store is not stored here.
+/// The gateway does not store items if the provider must not.
 #[tokio::test]
 async fn a_reply_that_must_not_be_stored_is_not_kept() {
-    let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
+    let rest = response("resp_2", "completed", &[message(&WHOLE_ARGUMENTS[20..])]);
     let script = Script::new()
-        .then(cut(false))
+        .then(cut_call_answer(false))
         .then(Answer::json(200, &rest))
         .default_answer(Answer::json(200, &rest));
     let endmark = Endmark::start_resuming(script).await;
     ask(endmark.address, &json!({"model": "m", "store": false, "tools": tools(), "input": "Write."})).await;
-    ask(endmark.address, &next()).await;
+    ask(endmark.address, &next_request()).await;
     assert_eq!(last_request(&endmark)["input"][2], json!({"type": "item_reference", "id": "fc_7"}));
 }
 
-/// A step of an agent: reasoning, calls and their outputs, some with a message typed in between.
+/// Returns one step of an agent: reasoning, calls and their outputs, sometimes with a user message between
+/// them.
 fn step(number: usize) -> Vec<Value> {
     let reference = |id: String| json!({"type": "item_reference", "id": id});
     let mut items = vec![reference(format!("rs_{number}"))];

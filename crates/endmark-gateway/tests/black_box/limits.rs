@@ -1,4 +1,4 @@
-//! Every limit of the listener, reached.
+//! Tests each limit of the listener.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use crate::support::raw::{Raw, answer, parse_refusal};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
 const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
-const GET: &str = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
-const HEALTH: &str = "GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const MODELS_REQUEST: &str = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const HEALTH_REQUEST: &str = "GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 fn plain_script() -> Script {
     Script::new().default_answer(Answer::new(200, "text/plain", "reached"))
 }
 
-/// An answer that takes its time before its first byte.
-fn slow(wait: Duration) -> Script {
+/// Returns a script whose answer starts after `wait`.
+fn slow_script(wait: Duration) -> Script {
     Script::new().default_answer(Answer::json(200, &chat_reply("slow", "stop", (1, 1))).wait(wait))
 }
 
@@ -69,8 +69,8 @@ async fn an_idle_kept_connection_is_closed() {
     let endmark =
         Endmark::start_with(plain_script(), |settings| settings.limits.keep_alive = SHORT_TIMEOUT).await;
     let mut raw = Raw::connect(endmark.address).await;
-    raw.send(GET).await.read_until("reached").await;
-    raw.send(GET).await.read_until("reached").await;
+    raw.send(MODELS_REQUEST).await.read_until("reached").await;
+    raw.send(MODELS_REQUEST).await.read_until("reached").await;
     assert_eq!(raw.read_rest().await, "");
 }
 
@@ -117,7 +117,7 @@ async fn an_oversized_body_gets_413_on_every_path() {
 
 #[tokio::test]
 async fn excess_requests_wait_and_a_full_queue_gets_429() {
-    let endmark = Endmark::start_with(slow(Duration::from_secs(2)), |settings| {
+    let endmark = Endmark::start_with(slow_script(Duration::from_secs(2)), |settings| {
         settings.limits.requests = 1;
         settings.limits.queue = 1;
     })
@@ -134,7 +134,7 @@ async fn excess_requests_wait_and_a_full_queue_gets_429() {
         }
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
         assert_eq!(reply.json()["error"]["type"], "endmark_too_many_requests");
-        // The gateway reports its state even while it is full.
+        // The gateway reports its readiness even when it is full.
         assert_eq!(Request::get(endmark.address, "/endmark/readyz").send().await.status, 200);
         sent_away += 1;
     }
@@ -144,7 +144,7 @@ async fn excess_requests_wait_and_a_full_queue_gets_429() {
 
 #[tokio::test]
 async fn a_request_that_waits_too_long_gets_429() {
-    let endmark = Endmark::start_with(slow(Duration::from_secs(10)), |settings| {
+    let endmark = Endmark::start_with(slow_script(Duration::from_secs(10)), |settings| {
         settings.limits.requests = 1;
         settings.limits.queue_wait = SHORT_TIMEOUT;
     })
@@ -154,7 +154,7 @@ async fn a_request_that_waits_too_long_gets_429() {
     assert_eq!(endmark.ask(&request(5)).await.status, 429);
 }
 
-/// A thousand clients that send their bodies slowly would otherwise block all others.
+/// A request whose body is still arriving occupies no slot, so that slow clients do not block others.
 #[tokio::test]
 async fn slow_body_senders_do_not_delay_other_clients() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
@@ -177,7 +177,7 @@ async fn slow_body_senders_do_not_delay_other_clients() {
 }
 
 #[tokio::test]
-async fn a_permit_is_freed_after_a_reply_an_error_or_a_lost_client() {
+async fn a_permit_is_released_after_a_reply_an_error_or_a_lost_client() {
     let script = Script::new()
         .then(Answer::sse(chat_stream(&["a", "b"], "stop")).pause(SHORT_TIMEOUT))
         .then(Answer::without_status(testkit::Fault::Reset))
@@ -194,7 +194,7 @@ async fn a_permit_is_freed_after_a_reply_an_error_or_a_lost_client() {
     let mut open = endmark.chat(&stream_request(50)).send().await;
     open.next_bytes().await.unwrap();
     open.reset();
-    // Well before the upstream would have ended.
+    // This reply arrives long before the upstream would have ended the abandoned one.
     assert!(read_stream(&endmark.ask(&stream_request(50)).await).is_done);
 }
 
@@ -212,7 +212,7 @@ async fn total_memory_for_all_requests_is_bounded() {
     assert_eq!(endmark.calls(), 1);
 }
 
-/// Copies during parsing and editing need more memory than the request itself.
+/// Parsing and editing make copies, so a request needs more memory than its size.
 #[tokio::test]
 async fn working_memory_of_large_requests_counts_too() {
     let endmark = Endmark::start_with(ScriptedModel::new("one two"), |settings| {
@@ -237,7 +237,7 @@ async fn a_reply_without_memory_for_it_passes_unchanged() {
     let (whole_bytes, stream_bytes) = (whole.body(), stream.body());
     let endmark = Endmark::start_with(Script::new().then(whole).then(stream), |settings| {
         settings.limits.held_bytes = 2_000;
-        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.resume.mode = endmark_gateway::ResumeMode::On;
     })
     .await;
     assert_eq!(endmark.ask(&request(50)).await.body, whole_bytes);
@@ -259,12 +259,12 @@ async fn the_total_timeout_ends_awaited_and_flowing_replies() {
     assert_eq!(reply.json()["error"]["type"], "endmark_took_too_long");
     let reply = read_stream(&endmark.ask(&stream_request(50)).await);
     assert!(!reply.is_done, "{reply:?}");
-    // Whose limit it was, and that no upstream is to blame.
+    // The message names the gateway's limit, and does not blame the upstream.
     let response = reply.error.unwrap()["message"].to_string();
     assert!(response.contains("[limits] total_seconds") && !response.contains("broke off"), "{response}");
     let calls = endmark.calls();
     let passed = Request::get(endmark.address, "/v1/models").try_send().await.unwrap().read().await;
-    assert!(!passed.complete, "it ended as if it were whole");
+    assert!(!passed.is_complete, "it ended as if it were whole");
     assert_eq!(calls, 2, "nothing more is asked once there is no time for it");
 }
 
@@ -276,7 +276,7 @@ async fn a_silent_upstream_on_another_path_times_out() {
     )
     .await;
     let passed = Request::get(endmark.address, "/v1/models").send().await.read().await;
-    assert!(!passed.complete, "it ended as if it were whole");
+    assert!(!passed.is_complete, "it ended as if it were whole");
 }
 
 #[tokio::test]
@@ -300,30 +300,30 @@ async fn a_client_that_reads_nothing_is_dropped_with_its_upstream_call() {
         .await;
         raw.read_until("\r\n\r\n").await;
         let outcome = endmark.upstream.wait_for_outcome(endmark.calls() - 1).await;
-        assert_ne!(outcome, testkit::Outcome::Delivered, "{path}: all of it was taken in");
+        assert_ne!(outcome, testkit::ResponseOutcome::Delivered, "{path}: all of it was taken in");
     }
 }
 
 #[tokio::test]
 async fn idle_connections_are_closed_for_new_ones_but_busy_ones_are_not() {
-    let endmark = Endmark::start_with(slow(Duration::from_secs(1)), |settings| {
+    let endmark = Endmark::start_with(slow_script(Duration::from_secs(1)), |settings| {
         settings.limits.connections = 3;
     })
     .await;
     let mut idle = Raw::connect(endmark.address).await;
-    idle.send(HEALTH).await.read_until("}\n").await;
+    idle.send(HEALTH_REQUEST).await.read_until("}\n").await;
     let mut dripping = Raw::connect(endmark.address).await;
     dripping.send("GET / HTTP/1.1\r\n").await;
     let busy = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(1).await;
-    // All permits are in use, and the queue has room for two requests.
+    // All permits are in use, and two requests fit into the queue.
     let second = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(2).await;
     assert_eq!(idle.read_rest().await, "");
     let third = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(3).await;
     assert_eq!(parse_refusal(&dripping.read_rest().await), (408, "endmark_head_late".to_owned()));
-    let none = answer(endmark.address, GET).await;
+    let none = answer(endmark.address, MODELS_REQUEST).await;
     assert_eq!(parse_refusal(&none), (503, "endmark_overloaded".to_owned()));
     assert!(none.contains("retry-after: 1\r\n"), "{none}");
     for served in [busy, second, third] {

@@ -1,6 +1,6 @@
 //! Tests the gateway from outside, with scripted upstreams, plain clients and a real store.
 //!
-//! One program, so that all of it is linked once.
+//! All tests are in one program, so that it is linked only once.
 
 #[macro_use]
 mod support;
@@ -8,6 +8,7 @@ mod support;
 mod abandoned_calls;
 mod after_a_call;
 mod ambiguous_requests;
+mod apparent_ends;
 mod bad_input;
 mod bounds_of_recovery;
 mod budgets;
@@ -22,7 +23,6 @@ mod conditions;
 mod control_characters;
 mod cost_sums;
 mod counted_paths;
-mod counts_of_vendors;
 mod credentials;
 mod custom_calls;
 mod duplicate_call_numbers;
@@ -40,11 +40,11 @@ mod finish_reasons;
 mod first_event;
 mod foreign_origins;
 mod framing;
-mod generated_again;
 mod half_characters;
 mod hidden_counts;
 mod history;
 mod http2_streams;
+mod http_messages;
 mod incomplete_as_error;
 mod incomplete_calls;
 mod interleaved_calls;
@@ -53,11 +53,9 @@ mod ledger;
 mod limits;
 mod looping_models;
 mod message_ends;
-mod messages;
 mod metrics;
+mod model_remarks;
 mod model_summaries;
-mod model_words;
-mod no_invented_end;
 mod old_clients;
 mod other_endmarks;
 mod other_paths;
@@ -67,6 +65,7 @@ mod prompted_models;
 mod rate_limits;
 mod reading_within_a_turn;
 mod recovery_waits;
+mod regenerated_replies;
 mod repeated_requests;
 mod responses;
 mod retries;
@@ -79,4 +78,5 @@ mod summed_counts;
 mod unread_answers;
 mod unshown_content;
 mod upstream_connections;
+mod vendor_token_counts;
 mod whole_replies;

@@ -1,15 +1,15 @@
-//! Messages: the end of a stream, counts from before a broken stream, and refusals that no other request can avoid.
+//! Messages: the end of a stream, token counts of broken streams, and refusals that a retry cannot avoid.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Fault, Reply, Request, Script};
+use testkit::{Answer, Fault, ModelFormat, Reply, Request, Script};
 
 fn event(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
 }
 
-/// The events of a message with this text, to its end.
+/// Returns the events of a complete message with this text and stop reason.
 fn frames(text: &str, stop: &str) -> Vec<String> {
     let usage = json!({"input_tokens": 40, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": 2});
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
@@ -30,7 +30,7 @@ async fn ask(endmark: &Endmark) -> Reply {
     Request::post(endmark.address, "/v1/messages").json(&body).send().await.read().await
 }
 
-/// Libraries wait for it, however the bytes stopped.
+/// Libraries wait for the last event, however the stream ended.
 #[tokio::test]
 async fn a_stream_without_its_last_event_gets_one() {
     let mut frames = frames("The harbour was quiet.", "end_turn");
@@ -46,14 +46,14 @@ async fn a_stream_without_its_last_event_gets_one() {
         assert_eq!(without_blanks(&reply.text()), without_blanks(&whole), "{fault:?}");
         assert_eq!(endmark.calls(), 1);
     }
-    // Without the blank line after it, the event still counts, and is not repeated.
+    // The last event counts without the blank line after it, and is not repeated.
     let unended =
         format!("{}{}", frames.concat(), "event: message_stop\ndata: {\"type\":\"message_stop\"}\n");
     let endmark = Endmark::start(Script::new().default_answer(Answer::sse([unended.clone()]))).await;
     assert_eq!(ask(&endmark).await.text(), unended);
 }
 
-/// The prompt was counted and billed although the end of the stream is missing. The output is estimated.
+/// The prompt was billed although the end of the stream is missing. The output is estimated.
 #[tokio::test]
 async fn the_tokens_of_a_broken_stream_are_counted() {
     let mut broken = frames("The harbour was quiet", "end_turn");
@@ -83,7 +83,7 @@ async fn the_tokens_of_a_broken_stream_are_counted() {
     unreachable!("the calls have no rows");
 }
 
-/// If the rest was not requested, the end does not claim that nothing was counted.
+/// If no rest was requested, the end of the stream does not report zero tokens.
 #[tokio::test]
 async fn the_tokens_of_a_whole_call_before_a_break_are_reported() {
     let mut broken = frames("", "end_turn");
@@ -105,9 +105,9 @@ async fn the_tokens_of_a_whole_call_before_a_break_are_reported() {
     );
 }
 
-/// An account without money is refused however it asks.
+/// An account without money is refused in every form of request.
 #[tokio::test]
-async fn an_account_refusal_is_disclosed_and_not_repeated() {
+async fn a_refusal_for_lack_of_credit_is_disclosed_and_not_repeated() {
     let cut = Answer::sse(frames("The harbour was quiet", "max_tokens"));
     let why = "Your credit balance is too low to access the Anthropic API.";
     let refused = Answer::error(400, "invalid_request_error", None, why);
@@ -119,7 +119,8 @@ async fn an_account_refusal_is_disclosed_and_not_repeated() {
     assert_eq!(delta["delta"]["stop_reason"], "max_tokens");
 }
 
-/// The client continues a paused turn, and a refusal is final. The rest of neither is requested.
+/// The client continues a paused turn itself, and a refusal is final. The gateway does not request the rest
+/// of either.
 #[tokio::test]
 async fn paused_turns_and_refusals_pass_unchanged() {
     for stop in ["pause_turn", "refusal"] {
@@ -131,10 +132,10 @@ async fn paused_turns_and_refusals_pass_unchanged() {
     }
 }
 
-/// The same if the required format is incomplete, because the client lets the same turn continue.
+/// The client continues the turn itself, even if the required format is incomplete.
 #[tokio::test]
 async fn a_paused_turn_passes_even_if_a_format_is_required() {
-    let wire = Wire::Other(Dialect::Messages);
+    let wire = Wire::Other(ModelFormat::Messages);
     for (stop, is_paused) in [("pause_turn", true), ("max_tokens", false)] {
         let whole = wire.whole_reply(&[ReplyPart::Text("{\"a\": [1, ")], stop);
         let rest = wire.answer(&[ReplyPart::Text("2]}")], End::Turn, false);
@@ -149,10 +150,10 @@ async fn a_paused_turn_passes_even_if_a_format_is_required() {
     }
 }
 
-/// A client that depends on the stop sequence must get it even if the rest was requested.
+/// Some clients depend on the stop sequence, so it must be correct even after a continuation.
 #[tokio::test]
-async fn a_stop_sequence_of_the_continuation_is_named() {
-    let wire = Wire::Other(Dialect::Messages);
+async fn the_stop_sequence_of_a_continuation_is_reported() {
+    let wire = Wire::Other(ModelFormat::Messages);
     for stream in [false, true] {
         let first = wire.answer(&[ReplyPart::Text("The harbour was qu")], End::Limit, stream);
         let rest = if stream {

@@ -1,11 +1,11 @@
-//! `/endmark/metrics`: the format as a strict reader reads it, and the numbers that traffic leaves.
+//! `/endmark/metrics`: its format, read by a strict parser, and the numbers after traffic.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use endmark_gateway::MetricsAccess;
-use testkit::{Answer, Dialect, Fault, Prefill, Request, Script, ScriptedModel, chat_stream};
+use testkit::{Answer, Fault, ModelFormat, PrefillBehaviour, Request, Script, ScriptedModel, chat_stream};
 
 use crate::support::raw::{answer, parse_refusal};
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -13,8 +13,8 @@ use crate::support::{Endmark, read_stream, request, stream_request};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// Every sample by its name with its labels. Anything that the text format does not have is a failure.
-fn samples(text: &str) -> BTreeMap<String, f64> {
+/// Returns every sample by its name and labels. Panics if a line violates the text format.
+fn parse_samples(text: &str) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     let mut families = BTreeSet::new();
     let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("it does not end: {text}"));
@@ -46,11 +46,11 @@ async fn scrape(endmark: &Endmark) -> BTreeMap<String, f64> {
     let reply = Request::get(endmark.address, "/endmark/metrics").send().await.read().await;
     assert_eq!(reply.status, 200);
     assert!(reply.header("content-type").unwrap().starts_with("application/openmetrics-text"));
-    samples(&reply.text())
+    parse_samples(&reply.text())
 }
 
-/// A request is counted after its last byte was delivered.
-async fn metrics_when_settled(endmark: &Endmark) -> BTreeMap<String, f64> {
+/// Returns the metrics when no request is in progress, because a request is counted after its last byte.
+async fn wait_for_settled_metrics(endmark: &Endmark) -> BTreeMap<String, f64> {
     for _ in 0..100 {
         let samples = scrape(endmark).await;
         if samples.get("endmark_requests_open") == Some(&0.0) {
@@ -63,13 +63,13 @@ async fn metrics_when_settled(endmark: &Endmark) -> BTreeMap<String, f64> {
 
 #[tokio::test]
 async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Echoes)).await;
     endmark.ask(&request(500)).await;
     endmark.ask(&request(4)).await;
     endmark.ask(&stream_request(500)).await;
     endmark.chat(&request(4)).body("{").send().await.read().await;
     let calls = endmark.calls();
-    let samples = metrics_when_settled(&endmark).await;
+    let samples = wait_for_settled_metrics(&endmark).await;
     let of = |series: &str| samples.get(series).copied();
     let requests = |outcome: &str| {
         of(&format!(
@@ -114,7 +114,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     assert_eq!((of("endmark_store_degraded"), of("endmark_store_rows_lost_total")), (Some(0.0), Some(0.0)));
 }
 
-/// Errors from all stages: before a request is admitted, before it is routed, and after that.
+/// Covers errors before a request is admitted, before it is routed, and later.
 #[tokio::test]
 async fn every_gateway_error_is_counted_once() {
     let page = Script::new().default_answer(Answer::new(200, "text/html", "<html>"));
@@ -130,7 +130,7 @@ async fn every_gateway_error_is_counted_once() {
     ] {
         assert_eq!(request.send().await.read().await.status, status);
     }
-    let samples = metrics_when_settled(&endmark).await;
+    let samples = wait_for_settled_metrics(&endmark).await;
     let counted: BTreeMap<&str, f64> = samples
         .iter()
         .filter_map(|(series, count)| {
@@ -148,7 +148,7 @@ async fn every_gateway_error_is_counted_once() {
     assert_eq!(counted, kinds.map(|kind| (kind, 1.0)).into());
 }
 
-/// Errors of clients whose bytes are not a request.
+/// Covers clients whose bytes are not a valid request.
 #[tokio::test]
 async fn requests_refused_at_the_edge_are_counted() {
     let script = Script::new().default_answer(Answer::new(200, "text/plain", "reached"));
@@ -164,7 +164,7 @@ async fn requests_refused_at_the_edge_are_counted() {
     ] {
         assert_eq!(parse_refusal(&answer(endmark.address, bytes).await).0, status);
     }
-    let samples = metrics_when_settled(&endmark).await;
+    let samples = wait_for_settled_metrics(&endmark).await;
     for kind in ["bad_request", "head_too_large", "head_late"] {
         let series = format!("endmark_refusals_total{{kind=\"endmark_{kind}\"}}");
         assert_eq!(samples.get(&series), Some(&1.0), "{series}: {samples:?}");
@@ -178,11 +178,11 @@ async fn a_stream_with_a_late_continuation_is_not_counted_as_whole() {
         .default_answer(Answer::json(200, &serde_json::json!({})).wait(Duration::from_secs(30)));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.total = Duration::from_secs(1);
-        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.resume.mode = endmark_gateway::ResumeMode::On;
     })
     .await;
     assert!(read_stream(&endmark.ask(&stream_request(500)).await).error.is_some());
-    let samples = metrics_when_settled(&endmark).await;
+    let samples = wait_for_settled_metrics(&endmark).await;
     let of = |outcome: &str| {
         let series = "endmark_requests_total{upstream=\"scripted\",format=\"openai_chat\",outcome=";
         samples.get(&format!("{series}\"{outcome}\"}}")).copied()
@@ -191,7 +191,7 @@ async fn a_stream_with_a_late_continuation_is_not_counted_as_whole() {
 }
 
 #[tokio::test]
-async fn no_external_name_becomes_a_label() {
+async fn names_from_requests_never_become_labels() {
     let endmark = Endmark::start(ScriptedModel::new(TEXT)).await;
     for number in 0..30 {
         let mut body = request(500);
@@ -213,21 +213,22 @@ async fn no_external_name_becomes_a_label() {
     assert!(samples.len() < 200, "{}", samples.len());
 }
 
-/// A stream that breaks off after the end of its reply gets the format's own end, and this is counted.
+/// If a stream breaks off after the end of its reply, the gateway adds the format's end event and counts
+/// this.
 #[tokio::test]
 async fn a_lost_end_of_stream_is_counted() {
     let chat = Wire::Chat.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
-    let messages = Wire::Other(Dialect::Messages).frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
-    for (wire, frames) in [(Wire::Chat, chat), (Wire::Other(Dialect::Messages), messages)] {
+    let messages = Wire::Other(ModelFormat::Messages).frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
+    for (wire, frames) in [(Wire::Chat, chat), (Wire::Other(ModelFormat::Messages), messages)] {
         let all = frames.concat();
         let without_last = all.len() - frames.last().unwrap().len();
         for (fault, lost) in [(Some(Fault::Reset), Some(1.0)), (None, None)] {
             let answer = Answer::sse(frames.clone());
             let answer = fault.map_or(answer.clone(), |fault| answer.fault(without_last, fault));
             let endmark = Endmark::start(Script::new().then(answer)).await;
-            let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+            let reply = wire.ask_raw(&endmark, &wire.request(true), true).await;
             assert_eq!(reply.text(), all, "{wire:?}");
-            let samples = metrics_when_settled(&endmark).await;
+            let samples = wait_for_settled_metrics(&endmark).await;
             let counted = samples.get("endmark_lost_ends_total{upstream=\"scripted\"}").copied();
             assert_eq!(counted, lost, "{wire:?}: {samples:?}");
         }
@@ -247,7 +248,7 @@ async fn metrics_need_the_admin_key_if_keys_are_required() {
         for key in ["", "Bearer", "Bearer em_sk_1", "Basic Og=="] {
             let request = Request::get(endmark.address, "/endmark/metrics").header("authorization", key);
             let reply = request.send().await.read().await;
-            // A key of another gateway is refused.
+            // An unknown gateway key always gets 401.
             let expected = if key.contains("em_sk_") { 401 } else { status };
             assert_eq!(reply.status, expected, "{require_key} {access:?} {key:?}: {}", reply.text());
             assert!(expected != 403 || reply.text().contains("set `admin_key`"), "{}", reply.text());

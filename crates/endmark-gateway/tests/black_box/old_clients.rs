@@ -1,4 +1,5 @@
-//! HTTP/1.0 clients: only the end of the connection ends a reply, so a cut reply must not end like a whole one.
+//! HTTP/1.0 clients. Only the end of the connection ends their reply, so a cut reply must end differently
+//! from a whole one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::ErrorKind;
@@ -12,7 +13,7 @@ use crate::support::Endmark;
 use crate::support::raw::Raw;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// Returns the data until the connection ends, and whether it was reset.
+/// Reads until the connection ends. Returns the data, and whether the connection was reset.
 async fn read_to_end(mut client: Raw) -> (String, bool) {
     let mut bytes = Vec::new();
     let ended =
@@ -35,9 +36,9 @@ async fn send_request(endmark: &Endmark, path: &str, mode: &str) -> Raw {
     client
 }
 
-/// Starts before an upstream that stops sending in the middle of a stream, and a gateway that does not wait for it at
-/// shutdown.
-async fn start_before_silence(wire: Wire) -> Endmark {
+/// Starts a gateway whose upstream stalls in the middle of a stream. At shutdown the gateway does not wait
+/// for it.
+async fn start_with_stalling_upstream(wire: Wire) -> Endmark {
     let frames = wire.frames(&[ReplyPart::Text("The harbour was quiet"), ReplyPart::Text(" and the")], None);
     let length = frames.concat().len();
     let answer = Answer::sse(frames).chunked().fault(length, Fault::Stall);
@@ -48,9 +49,9 @@ async fn start_before_silence(wire: Wire) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_stream_cut_by_a_drain_says_so() {
+async fn a_stream_cut_by_a_drain_ends_in_an_error() {
     for wire in Wire::ALL {
-        let endmark = start_before_silence(wire).await;
+        let endmark = start_with_stalling_upstream(wire).await;
         let mut client = send_request(&endmark, wire.path(true), "auto").await;
         let head = client.read_until("quiet").await;
         assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
@@ -63,14 +64,14 @@ async fn a_stream_cut_by_a_drain_says_so() {
 #[tokio::test]
 async fn an_unread_body_cut_by_a_drain_is_aborted() {
     for (path, mode) in [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off")] {
-        // Cut by the end of a drain.
-        let endmark = start_before_silence(Wire::Chat).await;
+        // The end of a drain cuts the reply.
+        let endmark = start_with_stalling_upstream(Wire::Chat).await;
         let mut client = send_request(&endmark, path, mode).await;
         client.read_until("quiet").await;
         endmark.stop().await;
         let (rest, is_reset) = read_to_end(client).await;
         assert!(is_reset, "{path} {mode}: {rest}");
-        // Cut by the upstream.
+        // The upstream cuts the reply.
         for fault in [Fault::Reset, Fault::Close] {
             let frames = Wire::Chat.frames(&[ReplyPart::Text("The harbour was quiet")], None);
             let length = frames.concat().len();

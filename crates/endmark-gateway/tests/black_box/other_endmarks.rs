@@ -1,9 +1,12 @@
-//! Removes an upstream's statements in Endmark's name, unless the upstream is another Endmark.
+//! Upstreams that use Endmark's headers and fields. The gateway removes them unless the upstream is another
+//! Endmark.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use endmark_gateway::{Mode, Secret, Upstream as Target};
+use endmark_gateway::{ResumeMode, Secret, Upstream as Target};
 use serde_json::json;
-use testkit::{Answer, Prefill, Reply, Request, Script, ScriptedModel, Upstream, chat_reply, chat_stream};
+use testkit::{
+    Answer, PrefillBehaviour, Reply, Request, Script, ScriptedModel, Upstream, chat_reply, chat_stream,
+};
 
 use crate::support::raw::Raw;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -20,7 +23,7 @@ fn with_own_headers(answer: Answer) -> Answer {
         .header("x-own", "1")
 }
 
-fn own_words(reply: &Reply) -> Vec<&str> {
+fn endmark_headers(reply: &Reply) -> Vec<&str> {
     let names = ["outcome", "request", "anything"].map(|name| reply.header(&format!("x-endmark-{name}")));
     names.into_iter().flatten().collect()
 }
@@ -44,7 +47,7 @@ async fn an_upstream_cannot_set_endmark_headers() {
             let request = request.header("content-type", "application/json").body(body.clone());
             let reply = request.send().await.read().await;
             let own: &[&str] = &[];
-            assert_eq!(own_words(&reply), own, "{method} {path} {resume}");
+            assert_eq!(endmark_headers(&reply), own, "{method} {path} {resume}");
             assert_eq!(reply.header("x-own"), Some("1"), "{method} {path} {resume}");
         }
     }
@@ -65,9 +68,9 @@ async fn interim_responses_and_trailers_of_an_upstream_are_not_relayed() {
     assert!(!response.contains("endmark"), "{response}");
 }
 
-/// An Endmark that resumes, before a model whose first reply is cut.
-async fn inner() -> Endmark {
-    Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Continues).own_limit(6)).await
+/// Starts an Endmark that resumes. The first reply of its upstream is cut.
+async fn start_inner() -> Endmark {
+    Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(PrefillBehaviour::Continues).own_limit(6)).await
 }
 
 fn target_of(inner: &Endmark) -> Target {
@@ -77,10 +80,10 @@ fn target_of(inner: &Endmark) -> Target {
 
 #[tokio::test]
 async fn a_reply_of_another_endmark_is_passed_with_its_disclosure() {
-    let inner = inner().await;
+    let inner = start_inner().await;
     let outer = Endmark::start_with(Script::new(), |settings| {
         settings.upstreams = vec![target_of(&inner)];
-        settings.resume.mode = Mode::On;
+        settings.resume.mode = ResumeMode::On;
         settings.disclose.always = true;
     })
     .await;
@@ -89,7 +92,7 @@ async fn a_reply_of_another_endmark_is_passed_with_its_disclosure() {
     assert!(reply.header("x-endmark-request").is_some_and(|id| id.starts_with("em_")));
     let heard = read_stream(&outer.ask(&stream_request(5)).await);
     assert_eq!((heard.text.as_str(), &heard.endmark.unwrap()["outcome"]), (TEXT, &"resumed".into()));
-    // The client's wishes are for the Endmark that acts on them.
+    // Only the inner Endmark gets the client's `x-endmark` request headers.
     let calls = inner.calls();
     let reply = outer.chat(&request(5)).header("x-endmark-resume", "off").send().await.read().await;
     assert_eq!((inner.calls(), reply.header("x-endmark-outcome")), (calls + 1, None));
@@ -99,7 +102,7 @@ async fn a_reply_of_another_endmark_is_passed_with_its_disclosure() {
 
 #[tokio::test]
 async fn a_disclosure_of_a_fallback_endmark_is_kept() {
-    let inner = inner().await;
+    let inner = start_inner().await;
     let target = target_of(&inner);
     let down = Upstream::start(Script::new().default_answer(Answer::server_error())).await;
     let outer = Endmark::start_with(Script::new(), |settings| {
@@ -108,7 +111,7 @@ async fn a_disclosure_of_a_fallback_endmark_is_kept() {
         let key = Some(Secret::new("of-the-inner-one".to_owned()));
         settings.upstreams.push(Target { api_key: key, ..target });
         settings.retry.max_retries = 0;
-        (settings.resume.mode, settings.disclose.always) = (Mode::On, true);
+        (settings.resume.mode, settings.disclose.always) = (ResumeMode::On, true);
     })
     .await;
     let reply = outer.ask(&request(5)).await;

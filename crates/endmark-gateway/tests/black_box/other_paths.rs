@@ -119,7 +119,7 @@ async fn a_key_of_a_provider_without_an_upstream_is_not_sent() {
         assert!(reply.json().get(shape).is_some(), "in its provider's shape: {}", reply.text());
     }
     assert_eq!(endmark.calls(), 0);
-    // A client that names an upstream wants that upstream. An upstream with its own key never gets the client's.
+    // A client that names an upstream reaches it. An upstream with its own key never gets the client's key.
     let named = Request::post(endmark.address, "/u/scripted/v1/messages").header(ANTHROPIC.0, ANTHROPIC.1);
     named.json(&request(50)).send().await.read().await;
     assert_ne!(endmark.calls(), 0);

@@ -1,4 +1,4 @@
-//! The gateway's own keys: which clients they admit, for which requests, and that no upstream ever gets them. (CX-7)
+//! The gateway's own keys: which clients and requests they admit. No upstream ever gets them. (CX-7)
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use endmark_context::budget::{Period, Unit};
 use endmark_gateway::{Secret, Settings};
 use endmark_store::{KeyBudget, KeySecret, NewKey};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, DialectAdapter, Reply, Request, Script, ScriptedModel, chat_reply};
+use testkit::{Answer, ModelFormat, ModelFormatAdapter, Reply, Request, Script, ScriptedModel, chat_reply};
 
 use crate::support::wire_replies::Wire;
 use crate::support::{Endmark, request};
 
-const UPSTREAMS_KEY: &str = "sk-of-the-upstream";
+const UPSTREAM_KEY: &str = "sk-of-the-upstream";
 
 fn good_script() -> Script {
     Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
@@ -19,10 +19,10 @@ fn good_script() -> Script {
 
 fn require_keys(settings: &mut Settings) {
     settings.listener.require_key = true;
-    settings.upstreams[0].api_key = Some(Secret::new(UPSTREAMS_KEY.to_owned()));
+    settings.upstreams[0].api_key = Some(Secret::new(UPSTREAM_KEY.to_owned()));
 }
 
-async fn key(endmark: &Endmark, name: &str, change: impl FnOnce(&mut NewKey)) -> KeySecret {
+async fn add_key(endmark: &Endmark, name: &str, change: impl FnOnce(&mut NewKey)) -> KeySecret {
     let mut new = NewKey { name: name.to_owned(), ..NewKey::default() };
     change(&mut new);
     endmark.change_keys(async |book| book.add(new).await).await
@@ -34,15 +34,15 @@ async fn ask(endmark: &Endmark, secret: &str, body: &Value) -> Reply {
     sent.header("authorization", &format!("Bearer {secret}")).json(body).send().await.read().await
 }
 
-/// The places in which the formats' clients have their keys.
-fn places(wire: Wire) -> Vec<(String, Option<(&'static str, &'static str)>)> {
+/// Returns the places in which clients of this format send their key: a path, or a path and a header.
+fn key_places(wire: Wire) -> Vec<(String, Option<(&'static str, &'static str)>)> {
     let path = wire.path(false).to_owned();
     match wire {
-        Wire::Chat | Wire::Other(Dialect::Responses) => vec![(path, Some(("authorization", "Bearer ")))],
-        Wire::Other(Dialect::Messages) => {
+        Wire::Chat | Wire::Other(ModelFormat::Responses) => vec![(path, Some(("authorization", "Bearer ")))],
+        Wire::Other(ModelFormat::Messages) => {
             vec![(path.clone(), Some(("x-api-key", ""))), (path, Some(("authorization", "Bearer ")))]
         }
-        Wire::Other(Dialect::Gemini) => {
+        Wire::Other(ModelFormat::Gemini) => {
             vec![
                 (path.clone(), Some(("x-goog-api-key", ""))),
                 (format!("{path}?key="), None),
@@ -59,11 +59,11 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(model(), require_keys).await,
             Wire::Other(dialect) => {
-                Endmark::start_with(DialectAdapter::new(dialect, model()), require_keys).await
+                Endmark::start_with(ModelFormatAdapter::new(dialect, model()), require_keys).await
             }
         };
-        let secret = key(&endmark, "alice", |_| {}).await;
-        for (path, header) in places(wire) {
+        let secret = add_key(&endmark, "alice", |_| {}).await;
+        for (path, header) in key_places(wire) {
             let prepared_request = |secret: &str| {
                 let stray = |request: Request| request.header("x-other", &format!("of {secret}"));
                 match header {
@@ -81,7 +81,7 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
                 !sent.contains("em_sk_") && !sent.contains(&secret.reveal()[6..]),
                 "{wire:?} {path}: {sent}"
             );
-            assert!(sent.contains(UPSTREAMS_KEY), "{wire:?} {path}: {sent}");
+            assert!(sent.contains(UPSTREAM_KEY), "{wire:?} {path}: {sent}");
 
             let other = format!("{}0", secret.reveal());
             let refused = prepared_request(&other).send().await.read().await;
@@ -100,17 +100,17 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
             assert!(refused.text().contains("endmark_key_required"), "{wire:?}: {}", refused.text());
             assert_eq!(endmark.calls(), before);
         }
-        // Whose calls they were is known by the key's name; the secret is nowhere.
+        // The row names the key that made a call, and never contains its secret.
         let mut calls = Vec::new();
         for _ in 0..200 {
             calls = endmark.store.reader().unwrap().recent_calls(9).unwrap();
-            if calls.len() == places(wire).len() {
+            if calls.len() == key_places(wire).len() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
         let are_alices = calls.iter().all(|call| call.credential.as_deref() == Some("key:alice"));
-        assert!(calls.len() == places(wire).len() && are_alices, "{wire:?}: {calls:?}");
+        assert!(calls.len() == key_places(wire).len() && are_alices, "{wire:?}: {calls:?}");
     }
 }
 
@@ -118,7 +118,8 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
 async fn a_key_is_limited_to_its_models_on_every_path() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let secret =
-        key(&endmark, "alice", |new| new.models = vec!["scripted".to_owned(), "small-*".to_owned()]).await;
+        add_key(&endmark, "alice", |new| new.models = vec!["scripted".to_owned(), "small-*".to_owned()])
+            .await;
     let named = |model: Value| {
         let mut body = request(10);
         body["model"] = model;
@@ -154,11 +155,11 @@ async fn a_key_is_limited_to_its_models_on_every_path() {
 }
 
 #[tokio::test]
-async fn the_budget_of_a_key_covers_all_its_secrets_and_no_other_key() {
+async fn a_key_has_one_budget_for_all_its_secrets() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
-    let first = key(&endmark, "alice", |new| new.budget = Some(budget)).await;
-    let bob = key(&endmark, "bob", |_| {}).await;
+    let first = add_key(&endmark, "alice", |new| new.budget = Some(budget)).await;
+    let bob = add_key(&endmark, "bob", |_| {}).await;
     let body = request(10);
     assert_eq!(ask(&endmark, first.reveal(), &body).await.status, 200);
     let second = endmark.change_keys(async |book| book.rotate("alice", 3_600).await).await;
@@ -172,7 +173,7 @@ async fn the_budget_of_a_key_covers_all_its_secrets_and_no_other_key() {
     assert!(refused.text().contains("of the key alice in 20"), "{}", refused.text());
     assert!(refused.text().contains("endmark keys add") && !refused.text().contains("[budget]"));
     assert_eq!(ask(&endmark, bob.reveal(), &request(80)).await.status, 200);
-    // A request without a counted cost cannot be held.
+    // The cost of this request is unknown, so no amount can be held in the budget.
     let embed = |secret: &KeySecret, path: &str| {
         let sent = Request::post(endmark.address, path).header("x-api-key", secret.reveal());
         sent.json(&json!({"model": "m", "input": "a"})).send()
@@ -190,8 +191,8 @@ async fn a_refusal_names_the_key_budget_even_if_another_is_equal() {
         settings.budget.rules = vec![budget.rule()];
     })
     .await;
-    let alice = key(&endmark, "alice", |new| new.budget = Some(budget)).await;
-    let bob = key(&endmark, "bob", |_| {}).await;
+    let alice = add_key(&endmark, "alice", |new| new.budget = Some(budget)).await;
+    let bob = add_key(&endmark, "bob", |_| {}).await;
     for (secret, advice) in [(alice, "`endmark keys add NAME` makes one"), (bob, "under [budget]")] {
         for _ in 0..2 {
             assert_eq!(ask(&endmark, secret.reveal(), &request(10)).await.status, 200);
@@ -206,19 +207,19 @@ async fn a_refusal_names_the_key_budget_even_if_another_is_equal() {
 async fn expired_revoked_and_replaced_keys_get_401() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let body = request(10);
-    let over = key(&endmark, "over", |new| new.ends_at = Some(1_700_000_000)).await;
+    let over = add_key(&endmark, "over", |new| new.ends_at = Some(1_700_000_000)).await;
     let refused = ask(&endmark, over.reveal(), &body).await;
     assert_eq!(refused.status, 401, "{}", refused.text());
     assert!(refused.text().contains("`over` has ended"), "{}", refused.text());
 
-    let old = key(&endmark, "rotated", |_| {}).await;
+    let old = add_key(&endmark, "rotated", |_| {}).await;
     assert_eq!(ask(&endmark, old.reveal(), &body).await.status, 200);
     let fresh = endmark.change_keys(async |book| book.rotate("rotated", 0).await).await;
-    let revoked = key(&endmark, "revoked", |_| {}).await;
+    let revoked = add_key(&endmark, "revoked", |_| {}).await;
     assert_eq!(ask(&endmark, revoked.reveal(), &body).await.status, 200);
     endmark.change_keys(async |book| book.revoke("revoked").await).await;
     for (secret, word) in [(&old, "has ended"), (&revoked, "was revoked")] {
-        // The result of a lookup is used for a second.
+        // The gateway caches a looked-up key for one second.
         let mut reply = ask(&endmark, secret.reveal(), &body).await;
         for _ in 0..200 {
             if reply.status != 200 {
@@ -236,7 +237,7 @@ async fn expired_revoked_and_replaced_keys_get_401() {
 #[tokio::test]
 async fn an_upstream_without_a_key_never_gets_a_gateway_key() {
     let endmark = Endmark::start(good_script()).await;
-    let secret = key(&endmark, "alice", |_| {}).await;
+    let secret = add_key(&endmark, "alice", |_| {}).await;
     for path in ["/v1/chat/completions", "/v1/embeddings"] {
         let sent = Request::post(endmark.address, path)
             .header("authorization", &format!("Bearer {}", secret.reveal()));
@@ -254,7 +255,7 @@ over_postgresql! {
     "own_keys.rs":
     a_gateway_key_is_accepted_in_every_format_and_never_forwarded,
     a_key_is_limited_to_its_models_on_every_path,
-    the_budget_of_a_key_covers_all_its_secrets_and_no_other_key,
+    a_key_has_one_budget_for_all_its_secrets,
     a_refusal_names_the_key_budget_even_if_another_is_equal,
     expired_revoked_and_replaced_keys_get_401,
     an_upstream_without_a_key_never_gets_a_gateway_key,

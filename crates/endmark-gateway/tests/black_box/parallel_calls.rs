@@ -1,35 +1,33 @@
-//! Two calls of one reply, of which the first is cut and the second is whole.
+//! Replies with two calls: the first call is cut and the second is whole.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Reply, Script};
+use testkit::{Answer, ModelFormat, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const CUT: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Par"#);
-const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
-const BEHIND: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
-const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+const CUT_CALL: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Par"#);
+const COMPLETED_CALL: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
+const SECOND_CALL: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
+const RESPONSES: Wire = Wire::Other(ModelFormat::Responses);
 
-/// Starts before an upstream that returns both calls, and this answer to the request for the rest of the first.
+/// Asks an upstream that returns both calls, and then `rest` as the rest of the first call.
 async fn ask_for_calls(
     wire: Wire,
     end: End,
     rest: &[ReplyPart<'_>],
     stream: bool,
     hold: bool,
-) -> (Reply, testkit::Heard) {
-    let script = Script::new().then(wire.answer(&[CUT, BEHIND], end, stream)).default_answer(wire.answer(
-        rest,
-        End::Calls,
-        false,
-    ));
+) -> (Reply, testkit::AssembledReply) {
+    let script = Script::new()
+        .then(wire.answer(&[CUT_CALL, SECOND_CALL], end, stream))
+        .default_answer(wire.answer(rest, End::Calls, false));
     let endmark = Endmark::start_with(script, |settings| settings.tools.hold = hold).await;
     wire.ask(&endmark, &wire.request(stream), stream).await
 }
 
-/// The response at the end.
-fn response(reply: &Reply, stream: bool) -> Value {
+/// Returns the complete response, which a stream repeats in its last event.
+fn final_response(reply: &Reply, stream: bool) -> Value {
     if !stream {
         return reply.json();
     }
@@ -37,7 +35,7 @@ fn response(reply: &Reply, stream: bool) -> Value {
     last.map(|event| event["response"].clone()).unwrap_or_default()
 }
 
-/// The id, the content and the status of each item of a response.
+/// Returns the id, the arguments and the status of each call in a response.
 fn items(response: &Value) -> Vec<(&str, &str, &str)> {
     let output = response["output"].as_array().into_iter().flatten();
     output
@@ -60,7 +58,7 @@ async fn only_the_call_that_stays_cut_is_disclosed_as_cut() {
         let (reply, heard) = ask_for_calls(RESPONSES, end, &[ReplyPart::Text("Sorry.")], stream, hold).await;
         let what = format!("{end:?} {stream} {hold}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some("incomplete"), "{what}");
-        let response = response(&reply, stream);
+        let response = final_response(&reply, stream);
         assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens", "{what}");
         assert_eq!(
             items(&response),
@@ -81,27 +79,30 @@ async fn only_the_call_that_stays_cut_is_disclosed_as_cut() {
 async fn a_completed_call_is_disclosed_and_keeps_its_position() {
     for (end, stream) in [(End::Calls, false), (End::Limit, false), (End::Calls, true), (End::Limit, true)] {
         for marked in [false, true] {
-            let mut whole = RESPONSES.whole_reply(&[CUT, BEHIND], RESPONSES.word(end));
+            let mut whole = RESPONSES.whole_reply(&[CUT_CALL, SECOND_CALL], RESPONSES.finish_reason(end));
             if marked {
                 whole["output"][0]["status"] = json!("incomplete");
             }
             let first = if stream {
-                RESPONSES.answer(&[CUT, BEHIND], end, true)
+                RESPONSES.answer(&[CUT_CALL, SECOND_CALL], end, true)
             } else {
                 testkit::Answer::json(200, &whole)
             };
-            let script =
-                Script::new().then(first).default_answer(RESPONSES.answer(&[WHOLE], End::Calls, false));
+            let script = Script::new().then(first).default_answer(RESPONSES.answer(
+                &[COMPLETED_CALL],
+                End::Calls,
+                false,
+            ));
             let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
             let (reply, heard) = RESPONSES.ask(&endmark, &RESPONSES.request(stream), stream).await;
             let what = format!("{end:?} {stream} {marked}: {}", reply.text());
             assert_eq!(heard.stop.as_deref(), Some("completed"), "{what}");
             assert_eq!(
-                items(&response(&reply, stream)),
+                items(&final_response(&reply, stream)),
                 [("call_0", r#"{"city":"Paris"}"#, "completed"), ("call_1", r#"{"tz":"CET"}"#, "completed")],
                 "{what}"
             );
-            let ids: Vec<Value> = response(&reply, stream)["output"]
+            let ids: Vec<Value> = final_response(&reply, stream)["output"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -118,39 +119,44 @@ async fn a_completed_call_is_disclosed_and_keeps_its_position() {
     }
 }
 
-/// Covers all endings of the call after it.
+/// Covers both finish reasons that may follow the second call.
 #[tokio::test]
-async fn a_reply_with_a_cut_call_is_not_called_finished() {
+async fn a_reply_with_a_cut_call_is_not_reported_as_finished() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let has_text = !matches!((wire, stream), (Wire::Other(Dialect::Messages), false))
-            && wire != Wire::Other(Dialect::Gemini);
+        let has_text = !matches!((wire, stream), (Wire::Other(ModelFormat::Messages), false))
+            && wire != Wire::Other(ModelFormat::Gemini);
         for end in [End::Calls, End::Limit] {
             let (reply, heard) = ask_for_calls(wire, end, &[ReplyPart::Text("Sorry.")], stream, false).await;
             let what = format!("{wire:?} {end:?} {stream}: {}", reply.text());
-            let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
+            let is_said =
+                heard.error.is_some() || heard.stop.as_deref() == Some(wire.finish_reason(End::Limit));
             assert!(is_said || !has_text, "{what}");
         }
     }
 }
 
-/// The event that closes it waits with all later events, so that its rest is sent at the right position.
+/// The gateway holds the event that closes the first call, and all later events, until the rest is sent.
 #[tokio::test]
 async fn the_first_of_two_calls_is_continued_in_a_stream() {
     for (wire, end) in Wire::ALL.into_iter().flat_map(|wire| [(wire, End::Calls), (wire, End::Limit)]) {
-        if wire == Wire::Other(Dialect::Gemini) {
-            // An object is never a beginning of another object.
+        if wire == Wire::Other(ModelFormat::Gemini) {
+            // Gemini sends arguments as an object, so no part can be added to them.
             continue;
         }
-        let (reply, heard) = ask_for_calls(wire, end, &[WHOLE], true, false).await;
+        let (reply, heard) = ask_for_calls(wire, end, &[COMPLETED_CALL], true, false).await;
         let what = format!("{wire:?} {end:?}: {}", reply.text());
         let expected = [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)];
         let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
-        assert_eq!(heard.calls, expected, "{what}");
-        assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Calls)), None), "{what}");
+        assert_eq!(heard.tool_calls, expected, "{what}");
+        assert_eq!(
+            (heard.stop.as_deref(), heard.error),
+            (Some(wire.finish_reason(End::Calls)), None),
+            "{what}"
+        );
         if wire == RESPONSES {
             let whole =
                 [("call_0", expected[0].1.as_str(), "completed"), ("call_1", &expected[1].1, "completed")];
-            assert_eq!(items(&response(&reply, true)), whole, "{what}");
+            assert_eq!(items(&final_response(&reply, true)), whole, "{what}");
             let mut done = reply.json_events();
             done.retain(|event| event["type"] == "response.output_item.done");
             let done: Vec<&Value> = done.iter().map(|event| &event["item"]).collect();
@@ -162,10 +168,10 @@ async fn the_first_of_two_calls_is_continued_in_a_stream() {
     }
 }
 
-/// Libraries parse any arguments that arrived. Only an error shows that they are incomplete.
+/// Libraries parse the received arguments, whatever they are. Only an error shows that they are incomplete.
 #[tokio::test]
 async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
-    let messages = Wire::Other(Dialect::Messages);
+    let messages = Wire::Other(ModelFormat::Messages);
     for end in [End::Calls, End::Limit] {
         let (reply, heard) = ask_for_calls(messages, end, &[ReplyPart::Text("Sorry.")], true, false).await;
         let what = format!("{end:?}: {}", reply.text());
@@ -173,12 +179,12 @@ async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     }
 }
 
-/// Content after the cut call is not lost, whatever it is.
+/// Content after the cut call is delivered, whether or not the call can be completed.
 #[tokio::test]
 async fn a_text_after_a_cut_call_is_delivered() {
-    for wire in [RESPONSES, Wire::Other(Dialect::Messages)] {
-        for rest in [WHOLE, ReplyPart::Text("Sorry.")] {
-            let parts = [CUT, ReplyPart::Text("I look it up."), BEHIND];
+    for wire in [RESPONSES, Wire::Other(ModelFormat::Messages)] {
+        for rest in [COMPLETED_CALL, ReplyPart::Text("Sorry.")] {
+            let parts = [CUT_CALL, ReplyPart::Text("I look it up."), SECOND_CALL];
             let script = Script::new()
                 .then(wire.answer(&parts, End::Calls, true))
                 .default_answer(wire.answer(&[rest], End::Calls, false));
@@ -186,16 +192,16 @@ async fn a_text_after_a_cut_call_is_delivered() {
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
             let what = format!("{wire:?} {rest:?}: {}", reply.text());
             assert_eq!(heard.text, "I look it up.", "{what}");
-            assert!(heard.calls.iter().any(|(name, _)| name == "get_time"), "{what}");
+            assert!(heard.tool_calls.iter().any(|(name, _)| name == "get_time"), "{what}");
         }
     }
 }
 
-/// Libraries keep blocks in a list: one that is left out leaves no hole in their numbers.
+/// Libraries keep blocks in a list, so their numbers must have no gaps.
 #[tokio::test]
 async fn blocks_after_an_omitted_call_have_consecutive_numbers() {
-    let messages = Wire::Other(Dialect::Messages);
-    let parts = [ReplyPart::Text("I look."), CUT, ReplyPart::Text("I look it up."), BEHIND];
+    let messages = Wire::Other(ModelFormat::Messages);
+    let parts = [ReplyPart::Text("I look."), CUT_CALL, ReplyPart::Text("I look it up."), SECOND_CALL];
     let script = Script::new()
         .then(messages.answer(&parts, End::Calls, true))
         .default_answer(messages.answer(&[ReplyPart::Text("Sorry.")], End::Turn, false));
@@ -206,7 +212,7 @@ async fn blocks_after_an_omitted_call_have_consecutive_numbers() {
     first_events.retain(|event| event["type"] == "content_block_start");
     let numbers: Vec<Option<u64>> = first_events.iter().map(|event| event["index"].as_u64()).collect();
     assert_eq!(numbers, [Some(0), Some(1), Some(2)], "{what}");
-    let names: Vec<&str> = heard.calls.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = heard.tool_calls.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         (names.as_slice(), heard.text.as_str()),
         (["get_time"].as_slice(), "I look.I look it up."),
@@ -215,7 +221,7 @@ async fn blocks_after_an_omitted_call_have_consecutive_numbers() {
     assert_eq!(heard.stop.as_deref(), Some("max_tokens"), "{what}");
 }
 
-/// Pieces of two calls may alternate, and a drop leaves both cut.
+/// The pieces of two calls alternate, and the broken stream leaves both calls cut.
 #[tokio::test]
 async fn a_cut_call_after_a_joined_call_is_not_finished() {
     let piece = |index: u32, call: Value| {
@@ -234,7 +240,7 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
         piece(1, arguments_delta(r#"{"tz":"CE"#)),
     ];
     for is_both in [false, true] {
-        let parts = if is_both { vec![WHOLE, BEHIND] } else { vec![WHOLE] };
+        let parts = if is_both { vec![COMPLETED_CALL, SECOND_CALL] } else { vec![COMPLETED_CALL] };
         let refused = Answer::error(400, "invalid_request_error", None, "no more of it");
         let script = Script::new()
             .then(Answer::sse(frames.clone()))
@@ -242,11 +248,11 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
             .default_answer(refused);
         let endmark = Endmark::start(script).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-        assert_eq!(heard.calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
+        assert_eq!(heard.tool_calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
         if is_both {
-            // The answer is used for both: nothing more is asked for.
+            // The answer completes both calls, so there is no further request.
             assert_eq!(
-                (heard.calls[1].1.as_str(), endmark.calls()),
+                (heard.tool_calls[1].1.as_str(), endmark.calls()),
                 (r#"{"tz":"CET"}"#, 2),
                 "{}",
                 reply.text()
@@ -255,23 +261,23 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
             continue;
         }
         assert!(heard.stop.is_none() && heard.error.is_some(), "{}", reply.text());
-        // The request for the second call shows the first call as joined.
+        // The request for the second call contains the completed first call.
         let sent = endmark.upstream.requests()[2].json().to_string();
         assert!(sent.contains("Paris"), "{sent}");
     }
 }
 
-/// A received call is an action that its client executes. An answer that repeats it never adds it again.
+/// The client executes a received call, so an answer that repeats the call must not add it again.
 #[tokio::test]
 async fn a_received_call_is_not_delivered_twice() {
     const HALF: ReplyPart<'static> = ReplyPart::Call("write_file", r#"{"path":"x.md","cont"#);
     const FILE: ReplyPart<'static> = ReplyPart::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let script = Script::new().then(wire.answer(&[BEHIND, HALF], End::Limit, stream));
-        let script = script.default_answer(wire.answer(&[FILE, BEHIND], End::Calls, false));
+        let script = Script::new().then(wire.answer(&[SECOND_CALL, HALF], End::Limit, stream));
+        let script = script.default_answer(wire.answer(&[FILE, SECOND_CALL], End::Calls, false));
         let endmark = Endmark::start_with(script, |_| ()).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
-        let times = heard.calls.iter().filter(|(name, _)| name == "get_time").count();
+        let times = heard.tool_calls.iter().filter(|(name, _)| name == "get_time").count();
         assert!(times <= 1, "{wire:?} {stream}: {}", reply.text());
     }
 }

@@ -1,4 +1,4 @@
-//! Rate limits of keys: requests and tokens in a minute, and requests at once. (CX-7)
+//! Rate limits of keys: requests and tokens per minute, and concurrent requests. (CX-7)
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 use std::cell::Cell;
@@ -11,23 +11,24 @@ use endmark_gateway::{Clock, Secret, Settings};
 use endmark_store::{NewKey, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{
-    Answer, Dialect, DialectAdapter, OpenReply, Postgres, Received, Reply, Request, Script, ScriptedModel,
-    chat_reply,
+    Answer, ModelFormat, ModelFormatAdapter, OpenReply, Postgres, ReceivedRequest, Reply, Request, Script,
+    ScriptedModel, chat_reply,
 };
 
 use crate::support::wire_replies::Wire;
 use crate::support::{Endmark, request, stream_request};
 
 /// The tokens that the scripted upstream bills for each call.
-const BILLED: u64 = 30;
+const BILLED_TOKENS_PER_CALL: u64 = 30;
 
-/// Seconds since 1970: 18 seconds after the begin of a minute.
-const START: u64 = 1_700_000_000 / 60 * 60 + 18;
+/// Seconds since 1970: 18 seconds after the start of a minute.
+const START_SECONDS: u64 = 1_700_000_000 / 60 * 60 + 18;
 
-/// The names of the headers for requests: the limit, the rest, and the reset with its expected value.
-fn headers(wire: Wire) -> [&'static str; 4] {
+/// Returns the headers of the request limit: the names of limit, rest and reset, and the expected reset
+/// value.
+fn request_limit_headers(wire: Wire) -> [&'static str; 4] {
     match wire {
-        Wire::Other(Dialect::Messages) => [
+        Wire::Other(ModelFormat::Messages) => [
             "anthropic-ratelimit-requests-limit",
             "anthropic-ratelimit-requests-remaining",
             "anthropic-ratelimit-requests-reset",
@@ -42,36 +43,36 @@ fn headers(wire: Wire) -> [&'static str; 4] {
     }
 }
 
-/// The type of an error in each format.
-fn kind(wire: Wire, body: &Value) -> &Value {
+/// Returns the field with the error's type in this format.
+fn error_type(wire: Wire, body: &Value) -> &Value {
     match wire {
-        Wire::Other(Dialect::Gemini) => &body["error"]["details"][0]["reason"],
+        Wire::Other(ModelFormat::Gemini) => &body["error"]["details"][0]["reason"],
         _ => &body["error"]["type"],
     }
 }
 
 fn good_answer() -> Answer {
-    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
+    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED_TOKENS_PER_CALL - 20)))
 }
 
-/// A stream that does not end.
+/// Returns a stream that does not end.
 fn endless_answer() -> Answer {
     let event =
         |text: &str| json!({"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}).to_string();
     Answer::sse([event("On"), event(" and"), event(" on")]).stall_after(60)
 }
 
-fn slow() -> Value {
+fn slow_request() -> Value {
     let mut body = stream_request(10);
     body["messages"][0]["content"] = json!("slow");
     body
 }
 
-fn is_slow(request: &Received) -> bool {
+fn is_slow(request: &ReceivedRequest) -> bool {
     String::from_utf8_lossy(&request.body).contains("slow")
 }
 
-fn rates(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
+fn with_rate_limits(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
     let mut rates = RateLimits::default();
     change(&mut rates);
     move |settings| {
@@ -82,13 +83,13 @@ fn rates(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
 }
 
 thread_local! {
-    /// The time of a stopped clock, in seconds since 1970. A test with one thread also runs its gateway with it.
-    static NOW: Cell<u64> = const { Cell::new(START) };
+    /// The stopped clock, in seconds since 1970. A single-threaded test shares it with its gateway.
+    static NOW: Cell<u64> = const { Cell::new(START_SECONDS) };
 }
 
-/// Stops the clock at [`START`].
-fn stopped_clock(settings: &mut Settings) {
-    NOW.set(START);
+/// Stops the gateway's clock at [`START_SECONDS`].
+fn stop_clock(settings: &mut Settings) {
+    NOW.set(START_SECONDS);
     settings.budget.clock = Clock(|| Moment::from_unix_seconds(NOW.get()));
 }
 
@@ -111,23 +112,25 @@ async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
     for wire in Wire::ALL {
         let model = || ScriptedModel::new("All of it.");
         let change = |settings: &mut Settings| {
-            rates(|rates| rates.requests_per_minute = Some(1_000))(settings);
-            stopped_clock(settings);
+            with_rate_limits(|rates| rates.requests_per_minute = Some(1_000))(settings);
+            stop_clock(settings);
         };
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(model(), change).await,
-            Wire::Other(dialect) => Endmark::start_with(DialectAdapter::new(dialect, model()), change).await,
+            Wire::Other(dialect) => {
+                Endmark::start_with(ModelFormatAdapter::new(dialect, model()), change).await
+            }
         };
         let own = RateLimits { requests_per_minute: Some(3), ..RateLimits::default() };
         let new = NewKey { name: "alice".to_owned(), rates: own, ..NewKey::default() };
         let secret = endmark.change_keys(async |book| book.add(new).await).await;
-        let header = if wire == Wire::Other(Dialect::Gemini) { "x-goog-api-key" } else { "x-api-key" };
+        let header = if wire == Wire::Other(ModelFormat::Gemini) { "x-goog-api-key" } else { "x-api-key" };
         let ask = async |stream: bool| {
             let prepared_request =
                 Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
             prepared_request.header(header, secret.reveal()).send().await.read().await
         };
-        let [limit, left, reset, resets_at] = headers(wire);
+        let [limit, left, reset, resets_at] = request_limit_headers(wire);
         for expected in ["2", "1", "0"] {
             let reply = ask(expected == "1").await;
             assert_eq!(reply.status, 200, "{wire:?}: {}", reply.text());
@@ -141,7 +144,7 @@ async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
             let refused = ask(stream).await;
             assert_eq!(refused.status, 429, "{wire:?}: {}", refused.text());
             let body = refused.json();
-            assert_eq!(kind(wire, &body), "endmark_rate_limited", "{wire:?}: {body}");
+            assert_eq!(error_type(wire, &body), "endmark_rate_limited", "{wire:?}: {body}");
             assert_eq!(body["endmark"]["unit"], "requests", "{body}");
             assert!(refused.text().contains("the key alice is 3 requests a minute"), "{}", refused.text());
             assert_eq!(
@@ -151,7 +154,7 @@ async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
             assert_eq!((refused.header(limit), refused.header(left)), (Some("3"), Some("0")), "{wire:?}");
         }
         assert_eq!(endmark.calls(), 3, "{wire:?}");
-        NOW.set(START + 42);
+        NOW.set(START_SECONDS + 42);
         assert_eq!(ask(false).await.header(left), Some("2"), "{wire:?}");
     }
 }
@@ -160,13 +163,13 @@ async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
 async fn minute_tokens_are_held_and_then_settled() {
     const LIMIT: u64 = 1_000;
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
-        rates(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
-        stopped_clock(settings);
+        with_rate_limits(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
+        stop_clock(settings);
     })
     .await;
     let first = ask(&endmark, "k", &request(10)).await;
     let held = LIMIT - remaining_header(&first, "tokens");
-    assert!(held > BILLED, "the estimate and the output limit are held: {held}");
+    assert!(held > BILLED_TOKENS_PER_CALL, "the estimate and the output limit are held: {held}");
     let mut calls = 1;
     let refused = loop {
         let reply = ask(&endmark, "k", &request(10)).await;
@@ -178,13 +181,16 @@ async fn minute_tokens_are_held_and_then_settled() {
     };
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert_eq!(refused.json()["endmark"]["unit"], "tokens");
-    assert!(calls * BILLED <= LIMIT && (calls + 2) * BILLED + held > LIMIT, "{calls}");
+    assert!(
+        calls * BILLED_TOKENS_PER_CALL <= LIMIT && (calls + 2) * BILLED_TOKENS_PER_CALL + held > LIMIT,
+        "{calls}"
+    );
     // Another client has its own limit.
     assert_eq!(ask(&endmark, "other", &request(10)).await.status, 200);
     let too_large = ask(&endmark, "other", &request(LIMIT)).await;
     assert_eq!((too_large.status, too_large.header("retry-after")), (429, None), "{}", too_large.text());
     assert_eq!(too_large.header("x-should-retry"), Some("false"));
-    NOW.set(START + 60);
+    NOW.set(START_SECONDS + 60);
     let next = ask(&endmark, "k", &request(10)).await;
     assert_eq!(next.status, 200);
     assert!(remaining_header(&next, "tokens") > LIMIT / 2);
@@ -200,13 +206,16 @@ async fn the_tighter_of_two_rate_limits_is_shown() {
     };
     let script = Script::new().then(of_upstream("9000")).then(of_upstream("3")).default_answer(good_answer());
     let endmark = Endmark::start_with(script, |settings| {
-        rates(|rates| rates.requests_per_minute = Some(10))(settings);
-        stopped_clock(settings);
+        with_rate_limits(|rates| rates.requests_per_minute = Some(10))(settings);
+        stop_clock(settings);
     })
     .await;
     let shown = async || {
         let reply = ask(&endmark, "k", &request(10)).await;
-        headers(Wire::Chat)[..3].iter().map(|name| reply.header(name).unwrap().to_owned()).collect::<Vec<_>>()
+        request_limit_headers(Wire::Chat)[..3]
+            .iter()
+            .map(|name| reply.header(name).unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(shown().await, ["10", "9", "42s"]);
     assert_eq!(shown().await, ["10000", "3", "6m0s"]);
@@ -227,12 +236,13 @@ async fn an_answer_without_a_rate_limit_has_no_rate_header() {
 #[tokio::test]
 async fn concurrent_requests_are_limited_and_free_their_slots() {
     let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
-    let endmark = Endmark::start_with(script, rates(|rates| rates.parallel = Some(2))).await;
-    // Requests one after another need one slot.
+    let endmark = Endmark::start_with(script, with_rate_limits(|rates| rates.parallel = Some(2))).await;
+    // Sequential requests use one slot after each other.
     for _ in 0..8 {
         assert_eq!(ask(&endmark, "k", &request(10)).await.status, 200);
     }
-    let (first, second) = (open(&endmark, "k", &slow()).await, open(&endmark, "k", &slow()).await);
+    let (first, second) =
+        (open(&endmark, "k", &slow_request()).await, open(&endmark, "k", &slow_request()).await);
     assert_eq!((first.status, second.status), (200, 200));
     let refused = ask(&endmark, "k", &request(10)).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{}", refused.text());
@@ -240,7 +250,7 @@ async fn concurrent_requests_are_limited_and_free_their_slots() {
     assert_eq!(refused.json()["endmark"]["unit"], "parallel");
     assert_eq!(ask(&endmark, "other", &request(10)).await.status, 200, "another client");
     first.reset();
-    assert_eq!(ask_patiently(&endmark, &request(10)).await, 200, "a client left");
+    assert_eq!(ask_until_admitted(&endmark, &request(10)).await, 200, "a client left");
     let embedded = Request::post(endmark.address, "/v1/embeddings").header("authorization", "Bearer k");
     let embedded = embedded.json(&json!({"model": "m", "input": "a"})).send().await.read().await;
     assert_eq!(embedded.status, 200, "{}", embedded.text());
@@ -248,8 +258,8 @@ async fn concurrent_requests_are_limited_and_free_their_slots() {
     second.reset();
 }
 
-/// Asks until it is admitted, for some seconds.
-async fn ask_patiently(endmark: &Endmark, body: &Value) -> u16 {
+/// Asks up to 20 times, until a request is admitted. Returns the last status.
+async fn ask_until_admitted(endmark: &Endmark, body: &Value) -> u16 {
     for _ in 0..20 {
         let status = ask(endmark, "k", body).await.status;
         if status != 429 {
@@ -261,7 +271,7 @@ async fn ask_patiently(endmark: &Endmark, body: &Value) -> u16 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_gateways_share_one_rate_limit() {
-    static NOW: AtomicU64 = AtomicU64::new(START);
+    static NOW: AtomicU64 = AtomicU64::new(START_SECONDS);
     const LIMIT: u64 = 40;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +280,7 @@ async fn two_gateways_share_one_rate_limit() {
         let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.path().join(name));
         let script = Script::new().default_answer(good_answer().wait(Duration::from_millis(20)));
         let change = |settings: &mut Settings| {
-            rates(|rates| {
+            with_rate_limits(|rates| {
                 rates.requests_per_minute = Some(LIMIT);
                 rates.parallel = Some(LIMIT);
             })(settings);
@@ -279,7 +289,7 @@ async fn two_gateways_share_one_rate_limit() {
         gateways.push(Endmark::start_on(&location, script, change).await);
     }
     for minute in 0..3 {
-        NOW.store(START + minute * 1_200, Ordering::Relaxed);
+        NOW.store(START_SECONDS + minute * 1_200, Ordering::Relaxed);
         let mut prepared_request = Vec::new();
         for _ in 0..LIMIT {
             for endmark in &gateways {
@@ -292,14 +302,15 @@ async fn two_gateways_share_one_rate_limit() {
             assert!(matches!(reply.status, 200 | 429), "{}", reply.text());
             admitted += u64::from(reply.status == 200);
         }
-        // A request that was rejected because of parallel requests of its key may be repeated.
+        // A request may be refused while another request of its key is in progress, so it is repeated.
         for _ in 0..20 {
             admitted += u64::from(gateways[0].ask(&request(10)).await.status == 200);
         }
         assert_eq!(admitted, LIMIT, "minute {minute}");
     }
-    // Old windows are deleted everywhere. In this test, a gateway may return its share of one afterwards. Its row
-    // then exists until the next window. Windows that last for a minute leave no such shares.
+    // The gateways delete the rows of old windows. In this test, a gateway may return its share of an old
+    // window later, so that the row exists until the next window. With real minutes, all shares are returned
+    // in time.
     let is_gone = |table| {
         let rows = format!("SELECT count(*) FROM {table} WHERE scope = 'rate' AND span = '2023-11-14T22:13'");
         postgres.query(&rows) == "0"
@@ -323,21 +334,27 @@ async fn two_gateways_share_the_slots_of_a_key() {
     for name in ["a.db", "b.db"] {
         let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.path().join(name));
         let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
-        gateways.push(Endmark::start_on(&location, script, rates(|rates| rates.parallel = Some(4))).await);
+        gateways.push(
+            Endmark::start_on(&location, script, with_rate_limits(|rates| rates.parallel = Some(4))).await,
+        );
     }
     let mut streams = Vec::new();
     for endmark in gateways.iter().cycle().take(4) {
-        let stream = open(endmark, "k", &slow()).await;
+        let stream = open(endmark, "k", &slow_request()).await;
         assert_eq!(stream.status, 200);
         streams.push(stream);
     }
     for endmark in &gateways {
         assert_eq!(ask(endmark, "k", &request(10)).await.status, 429);
     }
-    // This is longer than a gateway keeps unused shares. Calls in progress return their slots anyway.
+    // Gateways return unused shares within this time. Calls in progress keep their slots.
     tokio::time::sleep(Duration::from_secs(1)).await;
     streams.remove(0).reset();
-    assert_eq!(ask_patiently(&gateways[1], &request(10)).await, 200, "the other gateway gave its place back");
+    assert_eq!(
+        ask_until_admitted(&gateways[1], &request(10)).await,
+        200,
+        "the other gateway gave its place back"
+    );
 }
 
 over_postgresql! {

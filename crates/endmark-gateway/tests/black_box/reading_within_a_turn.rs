@@ -1,19 +1,19 @@
-//! A model that reads omitted parts of a tool's result within the turn (CX-5).
+//! A model reads omitted parts of a tool result within the turn (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{BudgetRule, Period, Scope, Unit};
 use endmark_gateway::{BudgetSettings, Settings};
 use endmark_store::FinalStatus;
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Received, Reply, Request, Respond};
+use testkit::{Answer, ModelFormat, ReceivedRequest, Reply, Request, Respond};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// A line in the part of the log that is left out.
-const LEFT_OUT: &str = "request 250 was served as usual";
+/// A line in the omitted part of the log.
+const OMITTED_LINE: &str = "request 250 was served as usual";
 
 fn log() -> String {
     (0..600).fold(String::new(), |mut log, line| {
@@ -23,7 +23,7 @@ fn log() -> String {
     })
 }
 
-/// A conversation with this result of a call.
+/// Returns a conversation that contains this tool result.
 fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
     let user_question = "How was 250 served?";
     let (name, turns) = match wire {
@@ -36,7 +36,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
                 {"role": "tool", "tool_call_id": "c1", "content": result},
             ]),
         ),
-        Wire::Other(Dialect::Responses) => (
+        Wire::Other(ModelFormat::Responses) => (
             "input",
             json!([
                 {"role": "user", "content": user_question},
@@ -44,7 +44,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
                 {"type": "function_call_output", "call_id": "c1", "output": result},
             ]),
         ),
-        Wire::Other(Dialect::Messages) => (
+        Wire::Other(ModelFormat::Messages) => (
             "messages",
             json!([
                 {"role": "user", "content": user_question},
@@ -52,7 +52,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": result}]},
             ]),
         ),
-        Wire::Other(Dialect::Gemini) => (
+        Wire::Other(ModelFormat::Gemini) => (
             "contents",
             json!([
                 {"role": "user", "parts": [{"text": user_question}]},
@@ -72,43 +72,43 @@ async fn ask(endmark: &Endmark, wire: Wire, body: impl Into<Vec<u8>>, stream: bo
 }
 
 async fn start_offering(respond: impl Respond) -> Endmark {
-    Endmark::start_with(respond, offers).await
+    Endmark::start_with(respond, offer_read_tool).await
 }
 
-fn offers(settings: &mut Settings) {
+fn offer_read_tool(settings: &mut Settings) {
     (settings.cap.tool, settings.cap.max_chars) = (true, 20_000);
 }
 
-/// The handle that a marker of the request names.
-fn handle(received: &Received) -> Option<String> {
+/// Returns the handle in the marker of a capped result.
+fn handle(received: &ReceivedRequest) -> Option<String> {
     let text = received.json().to_string();
     let (_, behind) = text.split_once("endmark_read h")?;
     Some(format!("h{}", behind.get(..32)?))
 }
 
-fn is_offered(received: &Received) -> bool {
+fn is_offered(received: &ReceivedRequest) -> bool {
     received.json()["tools"].to_string().contains("\"endmark_read\"")
 }
 
-/// Returns the call with which the model searches for the omitted line.
-fn search_call(received: &Received) -> String {
+/// Returns the arguments of a call that searches for the omitted line.
+fn search_arguments(received: &ReceivedRequest) -> String {
     json!({"handle": handle(received), "grep": "request 250 "}).to_string()
 }
 
-/// A model that reads, and then reports that it found the line.
-fn finds(wire: Wire, stream: bool) -> impl Respond {
-    move |received: &Received| {
-        if received.json().to_string().contains(LEFT_OUT) {
+/// Returns a model that reads, and then reports that it found the line.
+fn searching_model(wire: Wire, stream: bool) -> impl Respond {
+    move |received: &ReceivedRequest| {
+        if received.json().to_string().contains(OMITTED_LINE) {
             return wire.answer(&[ReplyPart::Text("As usual.")], End::Turn, stream);
         }
-        let arguments = search_call(received);
+        let arguments = search_arguments(received);
         let parts = [ReplyPart::Text("I look it up."), ReplyPart::Call("endmark_read", &arguments)];
         wire.answer(&parts, End::Calls, stream)
     }
 }
 
-/// Returns the purpose of each call, once this many are recorded.
-async fn purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
+/// Returns the purpose of each call when at least `calls` calls are recorded.
+async fn wait_for_purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for _ in 0..200 {
         rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
@@ -125,21 +125,21 @@ async fn purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
 async fn omitted_output_is_read_before_the_client_gets_the_reply() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let of = format!("{wire:?}, stream: {stream}");
-        let endmark = start_offering(finds(wire, stream)).await;
+        let endmark = start_offering(searching_model(wire, stream)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
         let headers = (reply.status, reply.header("x-endmark-reads"), reply.header("x-endmark-capped"));
         assert_eq!(headers, (200, Some("1"), Some("1")), "{of}: {}", reply.text());
-        // The client gets exactly the last reply, and nothing of the earlier ones.
+        // The client gets only the last reply.
         let last = [ReplyPart::Text("As usual.")];
         let expected = if stream {
             wire.frames(&last, Some(End::Turn)).concat()
         } else {
-            wire.whole_reply(&last, wire.word(End::Turn)).to_string()
+            wire.whole_reply(&last, wire.finish_reason(End::Turn)).to_string()
         };
         assert_eq!(reply.text(), expected, "{of}");
         let requests = endmark.upstream.requests();
         assert_eq!(requests.len(), 2, "{of}");
-        assert!(!requests[0].json().to_string().contains(LEFT_OUT), "{of}");
+        assert!(!requests[0].json().to_string().contains(OMITTED_LINE), "{of}");
         assert!(requests.iter().all(is_offered), "{of}");
         for own in ["get_weather", "get_time"] {
             assert!(requests[0].json()["tools"].to_string().contains(own), "{of}");
@@ -151,7 +151,7 @@ async fn omitted_output_is_read_before_the_client_gets_the_reply() {
         assert_eq!(after[..before.len()], before[..], "{of}");
         let added = json!(after[before.len()..]).to_string();
         assert!(added.contains("I look it up.") && added.contains("251:2026-01-02 INFO"), "{of}: {added}");
-        assert_eq!(purposes(&endmark, 2).await, ["reply", "read"], "{of}");
+        assert_eq!(wait_for_purposes(&endmark, 2).await, ["reply", "read"], "{of}");
     }
 }
 
@@ -159,20 +159,20 @@ async fn omitted_output_is_read_before_the_client_gets_the_reply() {
 async fn a_stream_that_breaks_before_any_call_resumes_without_the_tool() {
     for wire in Wire::ALL {
         let endmark = Endmark::start_with(
-            move |received: &Received| {
+            move |received: &ReceivedRequest| {
                 if is_offered(received) {
                     return Answer::sse(wire.frames(&[ReplyPart::Text("Request 250 was served ")], None));
                 }
                 wire.answer(&[ReplyPart::Text("as usual, within its time.")], End::Turn, true)
             },
             |settings| {
-                offers(settings);
-                settings.resume.mode = endmark_gateway::Mode::On;
+                offer_read_tool(settings);
+                settings.resume.mode = endmark_gateway::ResumeMode::On;
             },
         )
         .await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), true).to_string(), true).await;
-        let heard = wire.hear(&reply);
+        let heard = wire.read_reply(&reply);
         assert!(heard.text.starts_with("Request 250 was served "), "{wire:?}: {}", reply.text());
         assert!(endmark.calls() > 1, "{wire:?}");
         let offered: Vec<bool> = endmark.upstream.requests().iter().map(is_offered).collect();
@@ -184,19 +184,19 @@ async fn a_stream_that_breaks_before_any_call_resumes_without_the_tool() {
 #[tokio::test]
 async fn the_model_repeats_client_calls_made_beside_a_read() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let endmark = start_offering(move |received: &Received| {
+        let endmark = start_offering(move |received: &ReceivedRequest| {
             let text = received.json().to_string();
-            if text.contains("was not run") && text.contains(LEFT_OUT) {
+            if text.contains("was not run") && text.contains(OMITTED_LINE) {
                 return wire.answer(&[ReplyPart::Call("get_time", "{\"of\":250}")], End::Calls, stream);
             }
-            let arguments = search_call(received);
+            let arguments = search_arguments(received);
             let parts =
                 [ReplyPart::Call("get_weather", "{\"at\":1}"), ReplyPart::Call("endmark_read", &arguments)];
             wire.answer(&parts, End::Calls, stream)
         })
         .await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
-        let calls = wire.hear(&reply).calls;
+        let calls = wire.read_reply(&reply).tool_calls;
         assert_eq!(calls, [("get_time".to_owned(), "{\"of\":250}".to_owned())], "{wire:?}: {}", reply.text());
         assert!(!reply.text().contains("get_weather"), "{wire:?}");
     }
@@ -228,18 +228,18 @@ async fn the_tool_is_offered_only_if_capped_enabled_and_not_a_duplicate() {
     }
 }
 
-/// Reads on forever, whether it is offered that or not.
-fn never_stops(wire: Wire) -> impl Respond {
-    move |received: &Received| {
+/// Returns a model that calls `endmark_read` in every reply, even if the tool is not offered.
+fn endlessly_reading_model(wire: Wire) -> impl Respond {
+    move |received: &ReceivedRequest| {
         let arguments = json!({"handle": handle(received), "page": 1}).to_string();
         wire.answer(&[ReplyPart::Call("endmark_read", &arguments)], End::Calls, false)
     }
 }
 
 #[tokio::test]
-async fn a_model_that_reads_repeatedly_loses_the_tool_and_is_then_refused() {
+async fn a_model_that_reads_without_end_loses_the_tool_and_is_refused() {
     for wire in Wire::ALL {
-        let endmark = start_offering(never_stops(wire)).await;
+        let endmark = start_offering(endlessly_reading_model(wire)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), false).to_string(), false).await;
         assert_eq!(reply.status, 502, "{wire:?}: {}", reply.text());
         assert!(reply.text().contains("again and again"), "{wire:?}: {}", reply.text());
@@ -247,7 +247,11 @@ async fn a_model_that_reads_repeatedly_loses_the_tool_and_is_then_refused() {
         let offered: Vec<bool> = requests.iter().map(is_offered).collect();
         assert_eq!(offered, [true, true, true, true, false], "{wire:?}");
         assert!(requests[4].json().to_string().contains("the last part that can be read"), "{wire:?}");
-        assert_eq!(purposes(&endmark, 5).await, ["reply", "read", "read", "read", "read"], "{wire:?}");
+        assert_eq!(
+            wait_for_purposes(&endmark, 5).await,
+            ["reply", "read", "read", "read", "read"],
+            "{wire:?}"
+        );
     }
 }
 
@@ -265,10 +269,10 @@ async fn the_model_gets_the_error_of_a_failed_read() {
         (json!({"handle": "HANDLE", "grep": "("}), "unclosed group"),
         (json!({"handle": "HANDLE", "grep": "nobody says this"}), "no line matches"),
         (json!({"handle": "HANDLE", "pointer": "/a"}), "not a JSON document"),
-        (json!({"handle": "HANDLE", "lines": "251:251"}), LEFT_OUT),
+        (json!({"handle": "HANDLE", "lines": "251:251"}), OMITTED_LINE),
         (json!({"handle": "HANDLE", "page": 2}), "[page 2 of"),
     ] {
-        let endmark = start_offering(move |received: &Received| {
+        let endmark = start_offering(move |received: &ReceivedRequest| {
             let before = received.json()["messages"].as_array().unwrap().len();
             if before > 3 {
                 let read = received.json()["messages"][before - 1]["content"].as_str().unwrap().to_owned();
@@ -279,7 +283,7 @@ async fn the_model_gets_the_error_of_a_failed_read() {
         })
         .await;
         let body = conversation(Wire::Chat, &log(), false).to_string();
-        let heard = Wire::Chat.hear(&ask(&endmark, Wire::Chat, body, false).await);
+        let heard = Wire::Chat.read_reply(&ask(&endmark, Wire::Chat, body, false).await);
         assert!(heard.text.contains(expected), "{expected}: {}", heard.text);
         assert!(heard.text.chars().count() <= 20_100, "{expected}: {}", heard.text.len());
     }
@@ -288,8 +292,8 @@ async fn the_model_gets_the_error_of_a_failed_read() {
 #[tokio::test]
 async fn a_read_call_is_held_in_the_budget() {
     let change = |settings: &mut Settings| {
-        offers(settings);
-        let rule = Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 100_000 };
+        offer_read_tool(settings);
+        let rule = BudgetRule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 100_000 };
         settings.budget = BudgetSettings { rules: vec![rule], ..BudgetSettings::default() };
     };
     let billed = |answer: Value| {
@@ -297,8 +301,8 @@ async fn a_read_call_is_held_in_the_budget() {
         answer["usage"] = json!({"prompt_tokens": 90_000, "completion_tokens": 9, "total_tokens": 90_009});
         Answer::json(200, &answer)
     };
-    let respond = move |received: &Received| {
-        let arguments = search_call(received);
+    let respond = move |received: &ReceivedRequest| {
+        let arguments = search_arguments(received);
         billed(Wire::Chat.whole_reply(&[ReplyPart::Call("endmark_read", &arguments)], "tool_calls"))
     };
     let endmark = Endmark::start_with(respond, change).await;
@@ -312,8 +316,8 @@ async fn a_read_call_is_held_in_the_budget() {
 async fn a_reply_too_large_to_search_for_calls_is_refused() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let endmark = Endmark::start_with(
-            move |received: &Received| {
-                let arguments = search_call(received);
+            move |received: &ReceivedRequest| {
+                let arguments = search_arguments(received);
                 let long = "All of it. ".repeat(4_000);
                 wire.answer(
                     &[ReplyPart::Text(&long), ReplyPart::Call("endmark_read", &arguments)],
@@ -322,7 +326,7 @@ async fn a_reply_too_large_to_search_for_calls_is_refused() {
                 )
             },
             |settings| {
-                offers(settings);
+                offer_read_tool(settings);
                 settings.limits.reply_bytes = 20_000;
             },
         )
@@ -339,7 +343,7 @@ async fn a_read_call_in_a_continuation_never_reaches_the_client() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let of = format!("{wire:?}, stream: {stream}");
         let endmark = Endmark::start_with(
-            move |received: &Received| {
+            move |received: &ReceivedRequest| {
                 let first_parts = [ReplyPart::Text("Request 250 was served ")];
                 if is_offered(received) {
                     return if stream {
@@ -355,8 +359,8 @@ async fn a_read_call_in_a_continuation_never_reaches_the_client() {
                 wire.answer(&parts, End::Calls, received.json()["stream"] == true || stream)
             },
             |settings| {
-                offers(settings);
-                settings.resume.mode = endmark_gateway::Mode::On;
+                offer_read_tool(settings);
+                settings.resume.mode = endmark_gateway::ResumeMode::On;
             },
         )
         .await;
@@ -364,11 +368,11 @@ async fn a_read_call_in_a_continuation_never_reaches_the_client() {
         assert!(endmark.calls() > 1, "{of}");
         let text = reply.text();
         assert!(text.contains("Request 250 was served "), "{of}: {text}");
-        let heard = wire.hear(&reply);
-        assert!(!text.contains("handle") && heard.calls.is_empty(), "{of}: {text}");
-        // It is not reported as whole.
+        let heard = wire.read_reply(&reply);
+        assert!(!text.contains("handle") && heard.tool_calls.is_empty(), "{of}: {text}");
+        // The reply is not recorded as whole.
         let cuts = endmark.log(1).await;
         assert!(cuts.iter().all(|cut| cut.final_status == FinalStatus::Exhausted), "{of}: {cuts:?}");
-        assert!(heard.stop.is_none_or(|stop| wire.word(End::Limit) == stop), "{of}: {text}");
+        assert!(heard.stop.is_none_or(|stop| wire.finish_reason(End::Limit) == stop), "{of}: {text}");
     }
 }

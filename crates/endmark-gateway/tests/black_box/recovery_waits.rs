@@ -1,4 +1,4 @@
-//! How long to wait for an upstream that should complete a reply, and how often it is called.
+//! How long and how often the gateway retries an upstream that should complete a cut reply.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{Endmark, read_stream, stream_request};
 
 const BEGINNING: &str = "The harbour was quiet";
 
-/// A stream that breaks off.
+/// Returns a stream that breaks off.
 fn broken_stream() -> Answer {
     let frames = Wire::Chat.frames(&[ReplyPart::Text(BEGINNING)], None);
     let length = frames.concat().len();
@@ -29,7 +29,8 @@ async fn all_continuations_of_a_reply_share_one_waiting_time() {
         let heard = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(heard.text, BEGINNING);
         assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "exhausted");
-        // The pauses start at an eighth of a second and double. There are at most five, and fewer in the next attempt.
+        // The first pause is 1/8 second, and each further one is twice as long. At most five fit into the
+        // time limit.
         assert!((2..=6).contains(&endmark.calls()), "{status}: {}", endmark.calls());
     }
 }

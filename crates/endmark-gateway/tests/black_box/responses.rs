@@ -1,5 +1,5 @@
-//! Responses: the id from which a client continues, what its server stores of Endmark's requests, and replies of
-//! several parts.
+//! Responses: which id a client continues from, what the server stores of Endmark's own requests, and replies
+//! with several parts.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Reply, Request, Script};
@@ -8,16 +8,16 @@ use crate::support::Endmark;
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 
-fn text(status: &str, text: &str) -> Value {
+fn message_item(status: &str, text: &str) -> Value {
     json!({"id": "msg_1", "type": "message", "status": status, "role": "assistant",
         "content": [{"type": "output_text", "annotations": [], "text": text}]})
 }
 
-fn call(status: &str, call_id: &str, arguments: &str) -> Value {
+fn call_item(status: &str, call_id: &str, arguments: &str) -> Value {
     json!({"id": "fc_1", "type": "function_call", "status": status, "call_id": call_id, "name": "write", "arguments": arguments})
 }
 
-/// A response with this id and this item, which is whole or cut by its limit.
+/// Returns a response with this item, complete or cut by its limit.
 fn response(id: &str, item: &Value) -> Value {
     let details =
         if item["status"] == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
@@ -62,8 +62,8 @@ async fn ask(script: Script, stream: bool) -> (Endmark, Reply) {
     (endmark, reply)
 }
 
-/// Returns the two fields of the second call about what a server stores.
-fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
+/// Returns the fields `conversation` and `store` of the second call.
+fn second_call_storage_fields(endmark: &Endmark) -> (Value, Value) {
     let second_request = endmark.upstream.requests()[1].json();
     (second_request["conversation"].clone(), second_request["store"].clone())
 }
@@ -71,24 +71,24 @@ fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
 #[tokio::test]
 async fn a_resumed_stream_keeps_its_first_id() {
     let script = Script::new()
-        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
-        .default_answer(stream("resp_2", &text("completed", &STORY[40..])));
+        .then(stream("resp_1", &message_item("incomplete", &STORY[..40])))
+        .default_answer(stream("resp_2", &message_item("completed", &STORY[40..])));
     let (endmark, reply) = ask(script, true).await;
     let events = reply.json_events();
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
     assert_eq!(ids, ["resp_1", "resp_1"], "{}", reply.text());
     assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], STORY);
-    // The client continues from it by the id that it knows, so the server must store it.
-    assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
+    // The client may continue from the id in the stream, so the server must store the answer.
+    assert_eq!(second_call_storage_fields(&endmark), (Value::Null, Value::Null));
 }
 
-/// Under the id that the stream began with the server has the beginning alone.
+/// The server stores only the beginning of the reply under the first id of the stream.
 #[tokio::test]
 async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
-    let whole = || Answer::json(200, &response("resp_9", &text("completed", "Yes.")));
+    let whole = || Answer::json(200, &response("resp_9", &message_item("completed", "Yes.")));
     let script = Script::new()
-        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
-        .then(stream("resp_2", &text("completed", &STORY[40..])))
+        .then(stream("resp_1", &message_item("incomplete", &STORY[..40])))
+        .then(stream("resp_2", &message_item("completed", &STORY[40..])))
         .default_answer(whole());
     let endmark = Endmark::start_resuming(script).await;
     let post = |key: &str| Request::post(endmark.address, "/v1/responses").header("authorization", key);
@@ -97,7 +97,7 @@ async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
     let body = r#"{ "model":"m", "previous_response_id" : "resp_1" , "input":"And then?", "odd": 1.0 }"#;
     let cases = [
         ("Bearer me", "auto", "resp_2"),
-        // An id is its owner's alone, and some modes change nothing.
+        // Other clients cannot use the stored ids, and some modes change nothing.
         ("Bearer you", "auto", "resp_1"),
         ("Bearer me", "off", "resp_1"),
         ("Bearer me", "warn", "resp_1"),
@@ -111,13 +111,13 @@ async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
     }
 }
 
-/// Requests that are only forwarded do the same if they continue the same response: background responses, counts and
-/// compactions.
+/// Forwarded requests that continue the same response are changed in the same way: background responses,
+/// token counts and compactions.
 #[tokio::test]
 async fn a_pass_through_follow_up_refers_to_the_whole_reply() {
     let script = Script::new()
-        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
-        .then(stream("resp_2", &text("completed", &STORY[40..])))
+        .then(stream("resp_1", &message_item("incomplete", &STORY[..40])))
+        .then(stream("resp_2", &message_item("completed", &STORY[40..])))
         .default_answer(Answer::json(200, &json!({"object": "response.input_tokens", "input_tokens": 7})));
     let endmark = Endmark::start_resuming(script).await;
     let post = |path: &str| Request::post(endmark.address, path).header("authorization", "Bearer me");
@@ -146,25 +146,25 @@ async fn a_pass_through_follow_up_refers_to_the_whole_reply() {
     }
 }
 
-/// A call's result goes to the response that has the call, be it cut there.
+/// A tool result belongs to the response that contains the call, even if the call was cut there.
 #[tokio::test]
 async fn a_follow_up_with_a_tool_result_refers_to_the_answer_with_the_call() {
     let script = Script::new()
-        .then(stream("resp_1", &call("incomplete", "call_1", "")))
-        .then(stream("resp_2", &call("completed", "call_2", r#"{"a":1}"#)))
-        .default_answer(Answer::json(200, &response("resp_9", &text("completed", "Yes."))));
+        .then(stream("resp_1", &call_item("incomplete", "call_1", "")))
+        .then(stream("resp_2", &call_item("completed", "call_2", r#"{"a":1}"#)))
+        .default_answer(Answer::json(200, &response("resp_9", &message_item("completed", "Yes."))));
     let (endmark, _) = ask(script, true).await;
     let body = json!({"model": "m", "previous_response_id": "resp_1", "input": "And then?"});
     Request::post(endmark.address, "/v1/responses").json(&body).send().await.read().await;
     assert_eq!(endmark.upstream.requests().last().unwrap().json()["previous_response_id"], "resp_1");
 }
 
-/// A stream that broke off before any content has no id of its own.
+/// A stream that broke off before any content has no id.
 #[tokio::test]
 async fn an_empty_broken_stream_takes_the_id_of_its_replacement() {
     let script = Script::new()
         .then(Answer::sse([String::new()]))
-        .default_answer(stream("resp_2", &text("completed", STORY)));
+        .default_answer(stream("resp_2", &message_item("completed", STORY)));
     let (_, reply) = ask(script, true).await;
     let events = reply.json_events();
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
@@ -172,58 +172,61 @@ async fn an_empty_broken_stream_takes_the_id_of_its_replacement() {
 }
 
 #[tokio::test]
-async fn a_resumed_text_and_call_refer_to_the_right_answers() {
+async fn follow_ups_of_a_resumed_text_and_call_refer_to_the_right_answers() {
     let script = Script::new()
-        .then(Answer::json(200, &response("resp_1", &text("incomplete", &STORY[..40]))))
-        .default_answer(Answer::json(200, &response("resp_2", &text("completed", &STORY[40..]))));
+        .then(Answer::json(200, &response("resp_1", &message_item("incomplete", &STORY[..40]))))
+        .default_answer(Answer::json(200, &response("resp_2", &message_item("completed", &STORY[40..]))));
     let (endmark, reply) = ask(script, false).await;
     let body = reply.json();
     assert_eq!((&body["id"], &body["output"][0]["content"][0]["text"]), (&json!("resp_2"), &json!(STORY)));
-    // The client continues from it, so the server must store it.
-    assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
+    // The client may continue from this id, so the server must store the answer.
+    assert_eq!(second_call_storage_fields(&endmark), (Value::Null, Value::Null));
 
     let script = Script::new()
-        .then(Answer::json(200, &response("resp_1", &call("incomplete", "call_1", ""))))
-        .default_answer(Answer::json(200, &response("resp_2", &call("completed", "call_2", r#"{"a":1}"#))));
+        .then(Answer::json(200, &response("resp_1", &call_item("incomplete", "call_1", ""))))
+        .default_answer(Answer::json(
+            200,
+            &response("resp_2", &call_item("completed", "call_2", r#"{"a":1}"#)),
+        ));
     let (endmark, reply) = ask(script, false).await;
     let body = reply.json();
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "{body}");
     assert_eq!((&body["id"], &body["output"][0]["call_id"]), (&json!("resp_1"), &json!("call_1")));
-    assert_eq!(second_call_ids(&endmark).0, Value::Null);
+    assert_eq!(second_call_storage_fields(&endmark).0, Value::Null);
 }
 
-/// A schema applies to the last message. Earlier messages stay unchanged.
+/// A schema applies only to the last message. Earlier messages stay unchanged.
 #[tokio::test]
 async fn the_schema_applies_to_the_last_message() {
     let format = json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object", "required": ["a"]}}});
     let asks = |stream: bool| json!({"model": "m", "stream": stream, "input": "Tell.", "text": format});
     let two = |status: &str, json: &str| {
-        let mut whole = response("resp_1", &text(status, json));
-        whole["output"] = json!([text("completed", "I looked it up. "), text(status, json)]);
+        let mut whole = response("resp_1", &message_item(status, json));
+        whole["output"] = json!([message_item("completed", "I looked it up. "), message_item(status, json)]);
         whole
     };
     let whole = two("completed", r#"{"a":1}"#);
     let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &whole))).await;
     let reply = Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
     assert_eq!((reply.text(), endmark.calls()), (whole.to_string(), 1));
-    // If it is cut or invalid, only the last message is completed or corrected.
+    // Only the last message is completed if it is cut, or corrected if it is invalid.
     for (status, cut, rest) in
         [("incomplete", r#"{"a":"Mercury, "#, r#"Venus"}"#), ("completed", r#"{"b":1}"#, r#"{"b":1,"a":2}"#)]
     {
         let script = Script::new()
             .then(Answer::json(200, &two(status, cut)))
-            .default_answer(Answer::json(200, &response("resp_2", &text("completed", rest))));
+            .default_answer(Answer::json(200, &response("resp_2", &message_item("completed", rest))));
         let endmark = Endmark::start_resuming(script).await;
         let reply =
             Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
         let output = &reply.json()["output"];
-        assert_eq!(output[0], text("completed", "I looked it up. "), "{}", reply.text());
+        assert_eq!(output[0], message_item("completed", "I looked it up. "), "{}", reply.text());
         let made = if status == "incomplete" { format!("{cut}{rest}") } else { rest.to_owned() };
         assert_eq!(output[1]["content"][0]["text"], made, "{}", reply.text());
     }
 }
 
-/// The same for the text blocks of a message, streamed and not.
+/// Within a message, a schema applies to the last text block.
 #[tokio::test]
 async fn the_schema_applies_to_the_last_text_block() {
     let format = json!({"format": {"type": "json_schema", "schema": {"type": "object", "required": ["a"]}}});
@@ -270,17 +273,17 @@ async fn the_schema_applies_to_the_last_text_block() {
     }
 }
 
-/// A message before a call that arrived with the rest is complete, and its end is sent once.
+/// A continuation adds a message and a call. The end of each item is sent once.
 #[tokio::test]
 async fn every_item_of_a_stream_ends_exactly_once() {
-    let cuts = [text("incomplete", &STORY[..40]), call("incomplete", "call_1", r#"{"a":"b"#)];
+    let cuts = [message_item("incomplete", &STORY[..40]), call_item("incomplete", "call_1", r#"{"a":"b"#)];
     for first in cuts {
         let is_text = first["type"] == "message";
-        let mut whole = response("resp_2", &text("completed", &STORY[40..]));
+        let mut whole = response("resp_2", &message_item("completed", &STORY[40..]));
         if !is_text {
-            whole["output"] = json!([call("completed", "call_8", r#"{"a":"bc"}"#)]);
+            whole["output"] = json!([call_item("completed", "call_8", r#"{"a":"bc"}"#)]);
         }
-        whole["output"].as_array_mut().unwrap().push(call("completed", "call_9", r#"{"c":1}"#));
+        whole["output"].as_array_mut().unwrap().push(call_item("completed", "call_9", r#"{"c":1}"#));
         let mut opening = whole.clone();
         opening["status"] = json!("in_progress");
         opening["output"] = json!([]);

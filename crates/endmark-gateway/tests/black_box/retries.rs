@@ -1,8 +1,8 @@
-//! Retries: before there is a reply, within a budget, and if the upstream requests them.
+//! Retries before a reply has begun: within a budget, and as the upstream requests.
 
 use std::time::{Duration, Instant};
 
-use testkit::{Answer, ChatFrames, Fault, Received, Script, chat_reply};
+use testkit::{Answer, ChatFrames, Fault, ReceivedRequest, Script, chat_reply};
 
 use crate::support::{Endmark, read_stream, request, stream_request, text};
 
@@ -63,7 +63,7 @@ async fn a_short_retry_after_is_waited_for_and_a_long_one_is_returned() {
 }
 
 #[tokio::test]
-async fn retry_after_may_be_a_date_of_the_upstreams_clock() {
+async fn a_retry_after_date_is_compared_with_the_upstreams_clock() {
     let busy = |moment: &str| {
         Answer::error(503, "server_error", None, "overloaded")
             .header("date", "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -82,14 +82,14 @@ async fn retry_after_may_be_a_date_of_the_upstreams_clock() {
 }
 
 #[tokio::test]
-async fn an_exhausted_account_is_not_asked_again() {
+async fn a_request_is_not_retried_with_an_exhausted_account() {
     let used_up = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
     let endmark = Endmark::start(Script::new().default_answer(used_up)).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 429);
     assert_eq!(endmark.calls(), 1);
 }
 
-/// The client has received nothing, and many libraries would only raise an error.
+/// A retry is safe, because the client has received nothing. It is useful, because many client libraries do not retry.
 #[tokio::test]
 async fn a_broken_unstreamed_reply_is_retried() {
     let whole = good_answer();
@@ -111,7 +111,8 @@ async fn a_broken_unstreamed_reply_is_retried() {
     }
 }
 
-/// The rest of a stream is another request. It shows what was received, and costs only the missing part.
+/// The gateway requests the rest instead. This request contains the received text, so only the missing part
+/// is paid for again.
 #[tokio::test]
 async fn a_started_stream_is_never_repeated() {
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
@@ -126,7 +127,7 @@ async fn a_started_stream_is_never_repeated() {
 
 #[tokio::test]
 async fn a_failing_upstream_is_not_flooded_with_retries() {
-    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let down = |_: &ReceivedRequest| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start_with(down, |settings| {
         settings.retry.budget_percent = 20;
         settings.retry.budget_per_second = 0;
@@ -136,7 +137,7 @@ async fn a_failing_upstream_is_not_flooded_with_retries() {
     for reply in started.collect::<Vec<_>>() {
         assert_eq!(reply.await.read().await.status, 503);
     }
-    // A fifth of the requests at that moment, and never more than a fifth of all.
+    // Retries are limited to 20 % of the requests so far.
     assert!((51..=60).contains(&endmark.calls()), "{}", endmark.calls());
 }
 
@@ -158,10 +159,11 @@ async fn upstream_retry_instructions_are_followed() {
     assert!(sent[1].received_at - sent[0].received_at >= Duration::from_millis(700));
 }
 
-/// Otherwise three tries of a client become nine.
+/// A request that is already a retry by the client is not retried again. Otherwise three attempts would
+/// become nine.
 #[tokio::test]
 async fn a_retry_by_the_client_is_not_multiplied() {
-    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let down = |_: &ReceivedRequest| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start(down).await;
     for count in ["0", "1", "2"] {
         let request = endmark.chat(&request(5)).header("x-stainless-retry-count", count);
@@ -172,7 +174,7 @@ async fn a_retry_by_the_client_is_not_multiplied() {
 
 #[tokio::test]
 async fn client_retries_use_up_the_retry_budget() {
-    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let down = |_: &ReceivedRequest| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start_with(down, |settings| {
         settings.retry.budget_percent = 50;
         settings.retry.budget_per_second = 0;
@@ -182,7 +184,7 @@ async fn client_retries_use_up_the_retry_budget() {
         let request = endmark.chat(&request(5)).header("x-stainless-retry-count", "1");
         request.send().await.read().await;
     }
-    // Half of the requests may be tried again, and more were.
+    // The budget allows retries for half of the requests, and the client's own retries have used it up.
     for _ in 0..4 {
         endmark.ask(&request(5)).await;
     }

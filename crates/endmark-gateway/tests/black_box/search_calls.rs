@@ -1,17 +1,17 @@
-//! Replies that contain a part of the server, such as search results. No request can continue them, but cuts are
-//! still reported.
+//! Replies that contain a server-side part, such as search results. No request can continue them, but cuts
+//! are still reported.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Heard, Reply, Script};
+use testkit::{Answer, AssembledReply, ModelFormat, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
-const RESPONSES: Wire = Wire::Other(Dialect::Responses);
-const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
+const RESPONSES: Wire = Wire::Other(ModelFormat::Responses);
+const GEMINI: Wire = Wire::Other(ModelFormat::Gemini);
 
-/// The results of the server's search, as the first part of a reply.
+/// Returns the results of a server-side search, which are the first part of a reply.
 fn search_result(wire: Wire) -> Value {
     match wire {
         MESSAGES => json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}),
@@ -22,9 +22,9 @@ fn search_result(wire: Wire) -> Value {
     }
 }
 
-/// An answer with this content after a search.
+/// Returns an answer with this part after a search.
 fn answer(wire: Wire, part: ReplyPart<'_>, end: End, stream: bool) -> Answer {
-    let mut whole = wire.whole_reply(&[part], wire.word(end));
+    let mut whole = wire.whole_reply(&[part], wire.finish_reason(end));
     let parts = match wire {
         MESSAGES => &mut whole["content"],
         RESPONSES => &mut whole["output"],
@@ -64,7 +64,9 @@ fn answer(wire: Wire, part: ReplyPart<'_>, end: End, stream: bool) -> Answer {
                 event(&json!({"type": "response.output_item.done", "output_index": 0, "item": search_result(wire)})),
             );
             frames.pop();
-            frames.push(event(&json!({"type": format!("response.{}", wire.word(end)), "response": whole})));
+            frames.push(event(
+                &json!({"type": format!("response.{}", wire.finish_reason(end)), "response": whole}),
+            ));
         }
         _ => {
             let content = json!({"role": "model", "parts": [search_result(wire)]});
@@ -75,7 +77,7 @@ fn answer(wire: Wire, part: ReplyPart<'_>, end: End, stream: bool) -> Answer {
     Answer::sse(frames)
 }
 
-async fn hear_reply(wire: Wire, answer: Answer, request: &Value, stream: bool) -> (Reply, Heard) {
+async fn ask_and_read(wire: Wire, answer: Answer, request: &Value, stream: bool) -> (Reply, AssembledReply) {
     let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let heard = wire.ask(&endmark, request, stream).await;
     assert_eq!(endmark.calls(), 1, "nothing can go on with it");
@@ -87,20 +89,21 @@ fn wires_and_modes() -> impl Iterator<Item = (Wire, bool)> {
 }
 
 #[tokio::test]
-async fn a_cut_call_after_a_search_is_not_taken_for_whole() {
+async fn a_cut_call_after_a_search_is_reported_as_cut() {
     for (wire, stream) in wires_and_modes() {
         for arguments in ["", r#"{"city":"Par"#] {
             let cut = answer(wire, ReplyPart::Call("get_weather", arguments), End::Limit, stream);
-            let (reply, heard) = hear_reply(wire, cut, &wire.request(stream), stream).await;
+            let (reply, heard) = ask_and_read(wire, cut, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {arguments:?}: {}", reply.text());
-            let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
+            let is_said =
+                heard.error.is_some() || heard.stop.as_deref() == Some(wire.finish_reason(End::Limit));
             assert!(is_said, "{what}");
             match wire {
-                // The call is present and reported as incomplete.
+                // The call is delivered and reported as incomplete.
                 RESPONSES => assert!(reply.text().contains("incomplete"), "{what}"),
-                // The client has begun to read it.
+                // The client has already received the beginning of the call.
                 MESSAGES if stream => assert!(heard.error.is_some() && heard.stop.is_none(), "{what}"),
-                _ => assert_eq!(heard.calls, [], "{what}"),
+                _ => assert_eq!(heard.tool_calls, [], "{what}"),
             }
         }
     }
@@ -119,16 +122,16 @@ async fn a_false_finish_reason_after_a_search_is_corrected() {
             }
         }
         let lie = answer(wire, ReplyPart::Text(r#"{"a": [1, "#), End::Turn, stream);
-        let (reply, heard) = hear_reply(wire, lie, &request, stream).await;
+        let (reply, heard) = ask_and_read(wire, lie, &request, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
-        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.finish_reason(End::Limit)), "{what}");
 
-        // Whole replies are forwarded unchanged.
+        // Complete replies are forwarded unchanged.
         for part in [ReplyPart::Text(r#"{"a": [1]}"#), ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)]
         {
             let whole = answer(wire, part, End::Calls, stream);
             let bytes = whole.body();
-            let (reply, _) = self::hear_reply(wire, whole, &request, stream).await;
+            let (reply, _) = self::ask_and_read(wire, whole, &request, stream).await;
             assert_eq!(reply.body, bytes, "{wire:?} {stream} {part:?}: {}", reply.text());
         }
     }

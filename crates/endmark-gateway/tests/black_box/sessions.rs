@@ -1,23 +1,23 @@
-//! Determines which requests belong to a session, and which turn is answered.
+//! Which requests belong to a session, and how turns are counted.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Dialect, Request, Script};
+use testkit::{ModelFormat, Request, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
-const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
+const RESPONSES: Wire = Wire::Other(ModelFormat::Responses);
 
 fn script_answering(wire: Wire, end: End) -> Script {
     Script::new().default_answer(wire.answer(&[ReplyPart::Text("The harbour was quiet")], end, false))
 }
 
-/// The sessions that these requests are recorded under, in their order.
-async fn sessions(wire: Wire, requests: &[(&[(&str, &str)], Value)]) -> Vec<String> {
+/// Returns the recorded session of each of these requests, in order.
+async fn record_sessions(wire: Wire, requests: &[(&[(&str, &str)], Value)]) -> Vec<String> {
     let endmark = Endmark::start(script_answering(wire, End::Turn)).await;
     for (headers, body) in requests {
         let request = Request::post(endmark.address, wire.path(false)).json(body);
@@ -53,7 +53,7 @@ async fn agents_are_identified_by_their_session_headers() {
     };
     let mut older = request_saying(MESSAGES, "in an older body");
     older["metadata"] = json!({"user_id": "user_0a_account__session_s1"});
-    let found = sessions(
+    let found = record_sessions(
         MESSAGES,
         &[
             (&[("x-claude-code-session-id", "s1")], request_saying(MESSAGES, "one")),
@@ -74,7 +74,7 @@ async fn agents_are_identified_by_their_session_headers() {
     assert!(of_other != first && of_third != first && of_other != of_third, "{found:?}");
     assert_eq!(named, first, "Endmark's own header wins");
 
-    let found = sessions(
+    let found = record_sessions(
         RESPONSES,
         &[
             (&[("session-id", "s1"), ("thread-id", "t1")], request_saying(RESPONSES, "one")),
@@ -89,7 +89,7 @@ async fn agents_are_identified_by_their_session_headers() {
     assert_eq!(found[3], found[4], "an empty name is none");
 }
 
-/// In this format a reply consists of several items, and calls are not messages.
+/// In Responses a reply consists of several items, and calls are not messages.
 #[tokio::test]
 async fn a_reply_of_several_items_is_one_turn() {
     let endmark = Endmark::start_resuming(script_answering(RESPONSES, End::Limit)).await;
@@ -103,7 +103,7 @@ async fn a_reply_of_several_items_is_one_turn() {
         call("a"), call("b"), of_hook, output("a"), output("b"),
         call("c"), output("c"),
     ]);
-    RESPONSES.ask_unheard(&endmark, &body, false).await;
+    RESPONSES.ask_raw(&endmark, &body, false).await;
     assert_eq!(endmark.log(1).await[0].turn_number, 3);
 }
 

@@ -1,4 +1,4 @@
-//! Gemini: signatures of thoughts, and texts in several parts.
+//! Gemini: signatures of thoughts, and texts that consist of several parts.
 
 use crate::support::Endmark;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn ask(script: Script, stream: bool) -> Reply {
     ask_requiring(script, stream, &[]).await
 }
 
-/// Sends the request with a function that requires these arguments.
+/// Sends a request whose function requires these arguments.
 async fn ask_requiring(script: Script, stream: bool, required: &[&str]) -> Reply {
     let endmark = Endmark::start_resuming(script).await;
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
@@ -33,14 +33,14 @@ async fn ask_requiring(script: Script, stream: bool, required: &[&str]) -> Reply
     request.send().await.read().await
 }
 
-/// All parts that the client gets.
-fn parts(reply: &Reply, stream: bool) -> Vec<Value> {
+/// Returns all parts that the client received.
+fn received_parts(reply: &Reply, stream: bool) -> Vec<Value> {
     let events = if stream { reply.json_events() } else { vec![reply.json()] };
     let parts = events.iter().filter_map(|event| event["candidates"][0]["content"]["parts"].as_array());
     parts.flatten().cloned().collect()
 }
 
-/// A client has to send a call back with it, or is refused.
+/// The provider rejects a history that contains the call without its signature.
 #[tokio::test]
 async fn a_call_added_by_a_continuation_keeps_its_signature() {
     for stream in [false, true] {
@@ -50,7 +50,7 @@ async fn a_call_added_by_a_continuation_keeps_its_signature() {
             .then(answer(stream, &text, "MAX_TOKENS"))
             .default_answer(answer(stream, &rest, "STOP"));
         let reply = ask(script, stream).await;
-        let parts = parts(&reply, stream);
+        let parts = received_parts(&reply, stream);
         let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
         assert_eq!(
             (&call["functionCall"]["args"], &call["thoughtSignature"]),
@@ -70,7 +70,7 @@ async fn a_continued_text_keeps_the_signature_of_its_rest() {
                 .then(answer(stream, &first, "MAX_TOKENS"))
                 .default_answer(answer(stream, &rest, "STOP"));
             let reply = ask(script, stream).await;
-            let parts = parts(&reply, stream);
+            let parts = received_parts(&reply, stream);
             let visible = parts.iter().filter(|part| part["thought"] != true);
             let text: String = visible.map(|part| part["text"].as_str().unwrap_or_default()).collect();
             assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
@@ -84,7 +84,8 @@ async fn a_continued_text_keeps_the_signature_of_its_rest() {
     }
 }
 
-/// Each signature stays with the text that it signs, and no token stays that continues from the middle.
+/// Each signature stays with its text. A continuation token is removed, because it continues from the middle
+/// of the reply.
 #[tokio::test]
 async fn a_continued_signed_text_keeps_both_signatures() {
     for stream in [false, true] {
@@ -95,7 +96,7 @@ async fn a_continued_signed_text_keeps_both_signatures() {
             if stream { Answer::sse([format!("data: {cut}\r\n\r\n")]) } else { Answer::json(200, &cut) };
         let rest = json!([{"text": " quiet.", "thoughtSignature": "SECOND"}]);
         let reply = ask(Script::new().then(cut).default_answer(answer(stream, &rest, "STOP")), stream).await;
-        let parts = parts(&reply, stream);
+        let parts = received_parts(&reply, stream);
         let visible = parts.iter().filter(|part| part["thought"] != true);
         let text: String = visible.map(|part| part["text"].as_str().unwrap_or_default()).collect();
         assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
@@ -105,21 +106,21 @@ async fn a_continued_signed_text_keeps_both_signatures() {
     }
 }
 
-/// Text in separate parts stays in these parts.
+/// The parts of a text stay separate.
 #[tokio::test]
 async fn a_multi_part_text_continues_in_its_last_part() {
     let first = json!([{"text": "One. "}, {"text": "Two. ", "thoughtSignature": "A"}, {"text": "The harbour was quiet that"}]);
     let rest = json!([{"text": " morning."}]);
     let script =
         Script::new().then(answer(false, &first, "MAX_TOKENS")).default_answer(answer(false, &rest, "STOP"));
-    let parts = parts(&ask(script, false).await, false);
+    let parts = received_parts(&ask(script, false).await, false);
     assert_eq!(parts[0], json!({"text": "One. "}));
     assert_eq!(parts[1], json!({"text": "Two. ", "thoughtSignature": "A"}));
     assert_eq!(parts[2], json!({"text": "The harbour was quiet that morning."}));
     assert_eq!(parts.len(), 3);
 }
 
-/// A part that is signed at the end of the first answer precedes the rest, in any spelling of its fields.
+/// The signed last part of the first answer precedes the rest, in any spelling of its fields.
 #[tokio::test]
 async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     for name in ["thoughtSignature", "thought_signature"] {
@@ -132,7 +133,7 @@ async fn a_signed_part_stays_in_place_in_a_continued_stream() {
         let rest = answer(true, &json!([{"text": " quiet."}, {"text": "", "thoughtSignature": "C"}]), "STOP");
         let reply = ask(Script::new().then(first).default_answer(rest), true).await;
         let mut signed_text = String::new();
-        for part in parts(&reply, true) {
+        for part in received_parts(&reply, true) {
             let bracket = if part["thought"] == true { "~" } else { "" };
             let signature = part["thoughtSignature"].as_str().or(part[name].as_str()).unwrap_or_default();
             let text = part["text"].as_str().unwrap_or_default();
@@ -142,7 +143,7 @@ async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     }
 }
 
-/// A signature is of the call that it arrived with, and of no other.
+/// A signature belongs to the call that it arrived with.
 #[tokio::test]
 async fn a_repeated_call_has_the_signature_of_its_own_answer() {
     for (stream, name) in [false, true]
@@ -160,7 +161,7 @@ async fn a_repeated_call_has_the_signature_of_its_own_answer() {
                 .then(answer(stream, &half, "MAX_TOKENS"))
                 .default_answer(answer(false, &whole, "STOP"));
             let reply = ask_requiring(script, stream, &["b"]).await;
-            let parts = parts(&reply, stream);
+            let parts = received_parts(&reply, stream);
             let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
             assert_eq!(call["functionCall"]["args"], json!({"a": 1, "b": 2}), "{}", reply.text());
             let signed = ["thoughtSignature", "thought_signature"].map(|name| call[name].as_str());
@@ -170,7 +171,7 @@ async fn a_repeated_call_has_the_signature_of_its_own_answer() {
     }
 }
 
-/// The same for a call that arrived after the rest of a text and is cut itself.
+/// The repeated call had arrived after the rest of a text, and was cut.
 #[tokio::test]
 async fn a_repeated_call_after_a_continuation_has_its_own_signature() {
     for stream in [false, true] {
@@ -181,13 +182,13 @@ async fn a_repeated_call_after_a_continuation_has_its_own_signature() {
             .then(answer(stream, &rest, "MAX_TOKENS"))
             .default_answer(answer(false, &json!([call(json!({"a": 1, "b": 2}), "NEW")]), "STOP"));
         let reply = ask_requiring(script, stream, &["b"]).await;
-        let parts = parts(&reply, stream);
+        let parts = received_parts(&reply, stream);
         let found = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
         assert_eq!(found, &call(json!({"a": 1, "b": 2}), "NEW"), "{}", reply.text());
     }
 }
 
-/// At any position, because the token continues from the middle.
+/// A continuation token continues from the middle of the reply, so it is removed at any position.
 #[tokio::test]
 async fn a_continued_reply_has_no_continuation_token() {
     for (stream, at_the_top) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -200,6 +201,9 @@ async fn a_continued_reply_has_no_continuation_token() {
         let reply = ask(Script::new().then(cut).default_answer(rest), stream).await;
         assert!(!reply.text().contains("TOKEN"), "{stream} {at_the_top}: {}", reply.text());
         let text = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
-        assert_eq!(parts(&reply, stream).iter().map(text).collect::<String>(), "The harbour was quiet.");
+        assert_eq!(
+            received_parts(&reply, stream).iter().map(text).collect::<String>(),
+            "The harbour was quiet."
+        );
     }
 }

@@ -1,22 +1,23 @@
-//! Requests that two servers would take apart differently: refused, with a reason, before anything is forwarded.
+//! Requests that two servers would split differently. They are refused with a reason before anything is
+//! forwarded.
 
 use testkit::{Answer, Script};
 
 use crate::support::Endmark;
 use crate::support::raw::{Raw, answer, parse_refusal};
 
-async fn endmark() -> Endmark {
+async fn start_gateway() -> Endmark {
     Endmark::start(Script::new().default_answer(Answer::new(200, "text/plain", "reached"))).await
 }
 
-/// A request of HTTP/1.1 with these lines after its host, and this body.
+/// Returns an HTTP/1.1 request with these lines after the host, and this body.
 fn request(lines: &str, body: &str) -> String {
     format!("POST /v1/files HTTP/1.1\r\nhost: localhost\r\n{lines}\r\n{body}")
 }
 
 #[tokio::test]
 async fn a_smuggled_request_is_refused_and_reaches_no_upstream() {
-    let endmark = endmark().await;
+    let endmark = start_gateway().await;
     let hidden = "GET /hidden HTTP/1.1\r\nhost: localhost\r\n\r\n";
     for bytes in [
         request("content-length: 4\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
@@ -53,8 +54,8 @@ async fn a_smuggled_request_is_refused_and_reaches_no_upstream() {
 }
 
 #[tokio::test]
-async fn a_broken_chunk_is_refused_and_ends_the_connection() {
-    let endmark = endmark().await;
+async fn a_request_with_a_broken_chunk_is_refused_and_the_connection_closed() {
+    let endmark = start_gateway().await;
     for chunk in [
         "x\r\n",
         "0x1\r\na\r\n",
@@ -76,7 +77,7 @@ async fn a_broken_chunk_is_refused_and_ends_the_connection() {
 
 #[tokio::test]
 async fn a_client_of_another_protocol_gets_advice() {
-    let endmark = endmark().await;
+    let endmark = start_gateway().await;
     let response = answer(endmark.address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     assert!(response.contains("speaks plain HTTP and the client speaks TLS"), "{response}");
     let response = answer(endmark.address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
@@ -85,7 +86,7 @@ async fn a_client_of_another_protocol_gets_advice() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order_until_a_bad_one() {
-    let endmark = endmark().await;
+    let endmark = start_gateway().await;
     let good = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let chunked = request("transfer-encoding: chunked\r\n", "3;a=b\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n");
     let response = answer(endmark.address, format!("{good}{chunked}{good}GET / HTTP/1.1\r\n\r\n")).await;
@@ -97,7 +98,7 @@ async fn pipelined_requests_are_answered_in_order_until_a_bad_one() {
 
 #[tokio::test]
 async fn a_foreign_host_or_origin_is_refused_with_the_setting() {
-    let endmark = endmark().await;
+    let endmark = start_gateway().await;
     let with = |host: &str, more: &str| {
         format!("GET /v1/models HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n")
     };
@@ -126,7 +127,7 @@ async fn a_foreign_host_or_origin_is_refused_with_the_setting() {
 
 #[tokio::test]
 async fn a_head_that_arrives_byte_by_byte_is_read() {
-    let endmark = endmark().await;
+    let endmark = start_gateway().await;
     let mut raw = Raw::connect(endmark.address).await;
     for byte in "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n".bytes() {
         raw.send([byte]).await;

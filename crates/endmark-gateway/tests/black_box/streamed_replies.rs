@@ -1,11 +1,14 @@
-//! Streamed replies are resumed in the same stream, never retracted, and never ended as whole if they are not.
+//! Streamed replies are resumed in the same stream. Delivered text is never retracted, and a cut reply never
+//! ends as whole.
 
 use std::time::Duration;
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_store::FinalStatus;
 use serde_json::json;
-use testkit::{Answer, ChatFrames, Fault, Prefill, Prompted, Script, ScriptedModel, chat_stream};
+use testkit::{
+    Answer, ChatFrames, Fault, PrefillBehaviour, PromptBehaviour, Script, ScriptedModel, chat_stream,
+};
 
 use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
@@ -14,7 +17,7 @@ Mira counted the nets twice, because her father had taught her to count everythi
 
 #[tokio::test]
 async fn a_cut_stream_continues_in_the_same_stream() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
     let reply = endmark.ask(&stream_request(7)).await;
     let read = read_stream(&reply);
     assert_eq!(read.text, STORY);
@@ -28,11 +31,13 @@ async fn a_cut_stream_continues_in_the_same_stream() {
     assert_eq!(ids.len(), 1, "one stream, one id");
 }
 
-/// After a hyphen a space may be missing, so only a server that is known to continue at the cut is trusted without one.
+/// A model may omit a space after a hyphen, so an answer without one proves nothing. The gateway trusts it
+/// only from a server that is known to continue at the cut.
 #[tokio::test]
-async fn a_stream_continuation_need_not_repeat_what_a_whole_one_does() {
+async fn a_streamed_continuation_need_not_echo_the_prefill() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
-    let endmark = Endmark::start_resuming(ScriptedModel::new(story).prefill(Prefill::EchoesWhole)).await;
+    let endmark =
+        Endmark::start_resuming(ScriptedModel::new(story).prefill(PrefillBehaviour::EchoesWhole)).await;
     let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
     for max_tokens in [3, at_hyphen] {
         let reply = endmark.ask(&request(max_tokens)).await;
@@ -42,13 +47,13 @@ async fn a_stream_continuation_need_not_repeat_what_a_whole_one_does() {
     }
 }
 
-/// An answer that can be joined in several ways shows nothing about the upstream.
+/// An answer that can be joined in several ways proves nothing about the upstream.
 #[tokio::test]
 async fn an_ambiguous_answer_does_not_reveal_prefill_support() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
-    let model = ScriptedModel::new(story).prefill(Prefill::Continues);
+    let model = ScriptedModel::new(story).prefill(PrefillBehaviour::Continues);
     let endmark = Endmark::start_with(model, |settings| {
-        settings.resume.mode = Mode::On;
+        settings.resume.mode = ResumeMode::On;
         settings.resume.max_attempts = 1;
     })
     .await;
@@ -67,7 +72,7 @@ async fn an_ambiguous_answer_does_not_reveal_prefill_support() {
 
 #[tokio::test]
 async fn usage_in_a_stream_is_the_sum_over_all_calls() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
     let mut body = stream_request(7);
     body["stream_options"] = json!({"include_usage": true});
     let read = read_stream(&endmark.ask(&body).await);
@@ -115,7 +120,7 @@ async fn a_whole_stream_with_comments_and_usage_is_byte_identical() {
 #[tokio::test]
 async fn a_dropped_stream_is_resumed() {
     for fault in [Fault::Close, Fault::Reset] {
-        let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, fault);
+        let model = ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes).fault(0, 1_500, fault);
         let endmark = Endmark::start(model).await;
         let read = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(read.text, STORY, "{fault:?}");
@@ -127,7 +132,7 @@ async fn a_dropped_stream_is_resumed() {
 
 #[tokio::test]
 async fn a_stalled_stream_is_resumed() {
-    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, Fault::Stall);
+    let model = ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes).fault(0, 1_500, Fault::Stall);
     let endmark =
         Endmark::start_with(model, |settings| settings.limits.idle = Duration::from_millis(300)).await;
     let read = read_stream(&endmark.ask(&stream_request(500)).await);
@@ -154,7 +159,7 @@ async fn an_unrecoverable_broken_stream_ends_in_an_error_not_in_done() {
 }
 
 #[tokio::test]
-async fn an_unrecoverable_limit_cut_ends_by_protocol_and_is_disclosed() {
+async fn a_stream_that_stays_cut_by_its_limit_ends_normally_and_is_disclosed() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let script = Script::new().then(Answer::sse(cut)).default_answer(Answer::error(
         401,
@@ -183,7 +188,7 @@ async fn auto_mode_passes_and_discloses_a_limited_text_stream() {
 #[tokio::test]
 async fn a_cut_streamed_tool_call_is_completed_in_place() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
-    let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+    let model = ScriptedModel::new(arguments).calls("write_file").prefill(PrefillBehaviour::Rejects);
     let endmark = Endmark::start_resuming(model).await;
     let mut body = stream_request(9);
     body["tools"] =
@@ -197,9 +202,9 @@ async fn a_cut_streamed_tool_call_is_completed_in_place() {
 async fn held_tool_calls_arrive_whole_or_not_at_all() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     for limit in [9, 500] {
-        let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+        let model = ScriptedModel::new(arguments).calls("write_file").prefill(PrefillBehaviour::Rejects);
         let endmark = Endmark::start_with(model, |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.tools.hold = true;
         })
         .await;
@@ -215,12 +220,13 @@ async fn held_tool_calls_arrive_whole_or_not_at_all() {
 async fn streamed_json_is_continued_in_a_user_turn_and_unwrapped() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
     for prompted in [
-        Prompted::Exact,
-        Prompted::Fenced("json"),
-        Prompted::Preamble("Here is the rest:"),
-        Prompted::Restarts,
+        PromptBehaviour::Exact,
+        PromptBehaviour::Fenced("json"),
+        PromptBehaviour::Preamble("Here is the rest:"),
+        PromptBehaviour::Restarts,
     ] {
-        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).with_prompted(prompted);
+        let model =
+            ScriptedModel::new(document).prefill(PrefillBehaviour::Rejects).with_prompt_behaviour(prompted);
         let endmark = Endmark::start_resuming(model).await;
         let mut body = stream_request(9);
         body["response_format"] = json!({"type": "json_object"});
@@ -231,7 +237,7 @@ async fn streamed_json_is_continued_in_a_user_turn_and_unwrapped() {
 }
 
 #[tokio::test]
-async fn text_after_a_settled_seam_flows_during_the_continuation() {
+async fn text_after_a_certain_seam_is_forwarded_as_it_arrives() {
     let first = r#"{"title": "The harbour", "text": "The harbour was quiet that morning, and the gulls"#;
     let second = r#" and the gulls had not yet found the boats. Mira counted the nets twice, because her father had taught her to count everything twice, and then once more.", "mood": "calm", "weather": "fog until noon, then a light wind from the west"}"#;
     let mut words = vec!["Sure, here is the rest:\n\n".to_owned()];
@@ -245,7 +251,7 @@ async fn text_after_a_settled_seam_flows_during_the_continuation() {
         let cut = Answer::sse(chat_stream(&[first], "length"));
         let script = Script::new().then(cut).default_answer(rest.clone());
         let endmark = Endmark::start_with(script, |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.limits.heartbeat = Duration::from_millis(50);
             settings.upstreams[0].prefill = prefill;
         })
@@ -300,7 +306,8 @@ async fn a_stream_lost_before_its_first_character_is_resent_unchanged() {
         let reply = endmark.ask(&stream_request(50)).await;
         let read = read_stream(&reply);
         assert_eq!((read.text.as_str(), read.finish.as_deref()), ("It is quiet.", Some("stop")));
-        // Behind its first event it is a cut reply; before, it is as if the request had been refused.
+        // A stream that was lost after its first event is a cut reply. If it was lost earlier, the request is
+        // retried.
         match read.endmark {
             Some(told) => assert_eq!((&told["outcome"], &told["attempts"]), (&json!("resumed"), &json!(1))),
             None => assert_eq!(reply.header("x-endmark-retries"), Some("1")),
@@ -351,7 +358,7 @@ async fn a_waiting_client_gets_heartbeats() {
         Answer::sse(chat_stream(&["The harbour was", " quiet."], "stop")).wait(Duration::from_millis(700));
     let endmark =
         Endmark::start_with(Script::new().then(Answer::sse(cut)).default_answer(rest), |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.limits.heartbeat = Duration::from_millis(100);
         })
         .await;
@@ -366,7 +373,7 @@ async fn a_client_that_leaves_during_a_resume_is_logged() {
     let rest = Answer::sse(chat_stream(&[" quiet."], "stop")).wait(Duration::from_secs(20));
     let endmark =
         Endmark::start_with(Script::new().then(Answer::sse(cut)).default_answer(rest), |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.limits.heartbeat = Duration::from_millis(50);
         })
         .await;
@@ -380,7 +387,7 @@ async fn a_client_that_leaves_during_a_resume_is_logged() {
 
 #[tokio::test]
 async fn recovery_waits_for_a_restarting_upstream() {
-    let model = || ScriptedModel::new(STORY).prefill(Prefill::Echoes);
+    let model = || ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes);
     let mut endmark = Endmark::start(model().fault(0, 1_500, Fault::Stall)).await;
     let address = endmark.upstream.address();
     let open = endmark.chat(&stream_request(500)).send().await;
@@ -440,7 +447,7 @@ async fn held_calls_of_an_unknown_kind_are_delivered() {
     assert!(read_stream(&reply).error.is_some());
 }
 
-/// Other data of the server at the end of a reply is sent again, even if the last text arrived with it.
+/// The last event may contain text and further fields. The fields are sent again after the continuation.
 #[tokio::test]
 async fn extra_fields_of_a_last_event_with_text_are_kept() {
     let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;

@@ -1,23 +1,23 @@
-//! Counts of providers in addition to the tokens of a prompt and a reply. They are also summed over all calls.
+//! Provider-specific token counts, which are also summed over all calls of a reply.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, ModelFormat, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const MESSAGES: Wire = Wire::Other(Dialect::Messages);
-const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const MESSAGES: Wire = Wire::Other(ModelFormat::Messages);
+const GEMINI: Wire = Wire::Other(ModelFormat::Gemini);
 
 fn field(wire: Wire) -> &'static str {
     if wire == GEMINI { "usageMetadata" } else { "usage" }
 }
 
-/// The usage of a reply whose two calls had these counts, and the reply as sent.
+/// Returns the usage of a reply whose two calls reported these counts, and the reply as text.
 async fn counted_reply(wire: Wire, first: &Value, rest: &Value) -> (Value, String) {
-    let mut cut = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.word(End::Limit));
+    let mut cut = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.finish_reason(End::Limit));
     cut[field(wire)] = first.clone();
-    let mut end = wire.whole_reply(&[ReplyPart::Text(" quiet.")], wire.word(End::Turn));
+    let mut end = wire.whole_reply(&[ReplyPart::Text(" quiet.")], wire.finish_reason(End::Turn));
     end[field(wire)] = rest.clone();
     let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &end));
     let endmark = Endmark::start_resuming(script).await;
@@ -41,14 +41,14 @@ async fn cache_writes_are_summed_by_lifetime() {
     expected["output_tokens"] = json!(14);
     expected["server_tool_use"]["web_search_requests"] = json!(2);
     assert_eq!(sum, expected);
-    // Also if the first call had none.
+    // The sum is complete even if the first call did not report these counts.
     let bare = json!({"input_tokens": 5, "output_tokens": 7});
     let (sum, _) = counted_reply(MESSAGES, &bare, &usage(3, 4)).await;
     assert_eq!(sum["cache_creation"], usage(3, 4)["cache_creation"], "{sum}");
     assert_eq!(sum["cache_creation_input_tokens"], 7);
 }
 
-/// A stream counts its prompt at the beginning.
+/// A stream reports its prompt tokens in the first event.
 #[tokio::test]
 async fn counts_from_the_start_of_a_stream_are_in_the_sum() {
     let creation = |short: u64| json!({"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": 0});
@@ -92,7 +92,7 @@ async fn costs_are_summed_exactly() {
             })
         };
         let (counted, written) = counted_reply(Wire::Chat, &usage(first), &usage(rest)).await;
-        // The digits are not those of a binary fraction.
+        // The sum is decimal, without the digits of a binary fraction.
         assert!(written.contains(&format!("\"cost\":{sum},")), "{written}");
         let details = &counted["cost_details"];
         assert_eq!(details["upstream_inference_prompt_cost"], counted["cost"], "{counted}");
@@ -102,7 +102,7 @@ async fn costs_are_summed_exactly() {
             json!({"reasoning_tokens": 2, "image_tokens": 4}),
             "{counted}"
         );
-        // No count of anything.
+        // A rate is not a count, so it is not summed.
         assert_eq!(counted["tokens_per_second"], 17.5, "{counted}");
     }
 }

@@ -1,8 +1,8 @@
-//! Replies with content that a request for the rest cannot show. They are never continued, lose nothing, and are
-//! reported as cut.
+//! Replies with content that a continuation request cannot show. They are never continued, keep all their
+//! content, and are reported as cut.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Reply, Script};
+use testkit::{Answer, ModelFormat, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::Wire;
@@ -22,7 +22,7 @@ fn candidate(parts: &Value) -> Value {
            "candidates": [{"index": 0, "finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": parts}}]})
 }
 
-/// A candidate with the sources of a search.
+/// Returns a candidate with the sources of a search.
 fn grounded_candidate() -> Value {
     let mut reply = candidate(&json!([{"text": "The harbour was quiet"}]));
     let support = json!({"segment": {"startIndex": 0, "endIndex": 21}, "groundingChunkIndices": [0]});
@@ -31,15 +31,15 @@ fn grounded_candidate() -> Value {
     reply
 }
 
-/// Checks what is disclosed about a reply that no request could continue.
-fn assert_disclosed(reply: &Reply, what: &str) {
+/// Checks that the reply is disclosed as cut by its limit, and that a stream states why it was not continued.
+fn assert_disclosed_as_cut(reply: &Reply, what: &str) {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let disclosed = if streams {
         let events = reply.json_events();
         let disclosed = |event: &Value| [&event["endmark"], &event["response"]["endmark"]].map(Clone::clone);
         let disclosed = events.iter().flat_map(disclosed).find(Value::is_object).unwrap_or_default();
         let reason = disclosed["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("no request can show"), "{what}: {disclosed}");
+        assert!(reason.contains("no request can represent"), "{what}: {disclosed}");
         ["outcome", "cut"].map(|name| disclosed[name].as_str().map(str::to_owned))
     } else {
         ["outcome", "cut"].map(|name| reply.header(&format!("x-endmark-{name}")).map(str::to_owned))
@@ -52,7 +52,7 @@ fn assert_disclosed(reply: &Reply, what: &str) {
     );
 }
 
-/// A stream without Endmark's additions.
+/// Returns the events of a stream without the `endmark` objects.
 fn without_endmark(reply: &Reply) -> Vec<Value> {
     let mut events = reply.json_events();
     for event in &mut events {
@@ -63,16 +63,19 @@ fn without_endmark(reply: &Reply) -> Vec<Value> {
     events
 }
 
-/// The kinds in which each format's content may hold more, cut at the limit.
-fn replies() -> Vec<(Wire, Value, &'static str)> {
+/// Returns replies with unshown content, cut at the limit, and the name of each content field.
+fn replies_with_unshown_content() -> Vec<(Wire, Value, &'static str)> {
     let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
     let text = json!({"type": "text", "text": "I search."});
     let message_item = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
                       "content": [{"type": "output_text", "text": "I search.", "annotations": []}]});
     let looked = json!({"type": "web_search_call", "id": "w", "status": "completed"});
-    let (messages, responses, gemini) =
-        (Wire::Other(Dialect::Messages), Wire::Other(Dialect::Responses), Wire::Other(Dialect::Gemini));
+    let (messages, responses, gemini) = (
+        Wire::Other(ModelFormat::Messages),
+        Wire::Other(ModelFormat::Responses),
+        Wire::Other(ModelFormat::Gemini),
+    );
     let audio = json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [{
         "index": 0, "finish_reason": "length",
         "message": {"role": "assistant", "content": null, "audio": {"id": "a", "data": "AAAA", "transcript": "I se"}}}]});
@@ -100,13 +103,13 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
 
 #[tokio::test]
 async fn a_whole_response_keeps_its_unshown_content() {
-    for (wire, reply, content) in replies() {
+    for (wire, reply, content) in replies_with_unshown_content() {
         let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!(endmark.calls(), 1, "{wire:?} {reply}");
         assert_eq!(answer.json()[content], reply[content], "{wire:?}");
-        assert_disclosed(&answer, &format!("{wire:?} {reply}"));
-        // The client's own limit is as little a secret.
+        assert_disclosed_as_cut(&answer, &format!("{wire:?} {reply}"));
+        // The cut is also disclosed if the client's own limit caused it.
         let mut limited = wire.request(false);
         limited["max_tokens"] = json!(5);
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &reply))).await;
@@ -134,17 +137,17 @@ async fn a_streamed_message_is_not_continued_after_unshown_content() {
         .iter()
         .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
         .collect();
-    let wire = Wire::Other(Dialect::Messages);
+    let wire = Wire::Other(ModelFormat::Messages);
     let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("max_tokens")));
-    assert_disclosed(&reply, "a search");
+    assert_disclosed_as_cut(&reply, "a search");
 }
 
 #[tokio::test]
 async fn a_gemini_stream_is_not_continued_after_unshown_content() {
-    let wire = Wire::Other(Dialect::Gemini);
-    for (_, reply, _) in replies().into_iter().filter(|(other, ..)| *other == wire) {
+    let wire = Wire::Other(ModelFormat::Gemini);
+    for (_, reply, _) in replies_with_unshown_content().into_iter().filter(|(other, ..)| *other == wire) {
         let endmark = Endmark::start_resuming(
             Script::new()
                 .then(Answer::sse([format!("data: {reply}\r\n\r\n")]))
@@ -153,19 +156,19 @@ async fn a_gemini_stream_is_not_continued_after_unshown_content() {
         let endmark = endmark.await;
         let (answer, _) = wire.ask(&endmark, &wire.request(true), true).await;
         assert_eq!((endmark.calls(), without_endmark(&answer)), (1, vec![reply.clone()]), "{reply}");
-        assert_disclosed(&answer, &reply.to_string());
+        assert_disclosed_as_cut(&answer, &reply.to_string());
     }
 }
 
-/// The sources that a search found for the rest belong to the rest, and would be lost by joining.
+/// The sources of the rest would be lost by joining.
 #[tokio::test]
-async fn a_continuation_with_citations_is_not_joined_without_them() {
-    let wire = Wire::Other(Dialect::Gemini);
+async fn a_continuation_with_search_sources_is_not_joined() {
+    let wire = Wire::Other(ModelFormat::Gemini);
     let mut rest = grounded_candidate();
     rest["candidates"][0]["finishReason"] = json!("STOP");
     rest["candidates"][0]["content"]["parts"][0]["text"] = json!(" there was a harbour.");
     let mut whole = candidate(&json!([{"text": "Once upon a time"}]));
-    // Without results there are no sources.
+    // Without search results there are no sources to lose.
     whole["candidates"][0]["groundingMetadata"] = json!({});
     let script = Script::new().then(Answer::json(200, &whole)).default_answer(Answer::json(200, &rest));
     let endmark = Endmark::start_resuming(script).await;
@@ -174,17 +177,17 @@ async fn a_continuation_with_citations_is_not_joined_without_them() {
     assert_eq!(answer.header("x-endmark-outcome"), Some("exhausted"), "{}", answer.text());
 }
 
-/// An image that the model generated, in the form of Chat.
+/// Returns a generated image in Chat format.
 fn image() -> Value {
     json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
 }
 
-/// The result of one of the provider's tools, in the form of Chat.
+/// Returns the result of a server-side tool in Chat format.
 fn executed_tool() -> Value {
     json!([{"index": 0, "type": "search", "arguments": "{}", "output": "a harbour"}])
 }
 
-/// A reply of Chat Completions that has more in it than text.
+/// Returns a cut Chat reply whose message has this additional field.
 fn completion(name: &str, more: &Value) -> Value {
     let mut message = json!({"role": "assistant", "content": "The harbour was"});
     message[name] = more.clone();
@@ -192,7 +195,7 @@ fn completion(name: &str, more: &Value) -> Value {
            "choices": [{"index": 0, "finish_reason": "length", "message": message}]})
 }
 
-/// A chunk of Chat Completions.
+/// Returns a chunk of Chat Completions.
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
     format!(
@@ -214,10 +217,10 @@ async fn a_speech_stream_is_not_continued() {
     let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
     assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
-    assert_disclosed(&reply, "speech");
+    assert_disclosed_as_cut(&reply, "speech");
 }
 
-/// The rest would belong to the thought. After the text alone, the model would continue differently.
+/// The rest would belong to the thought. A model that sees only the text would continue differently.
 #[tokio::test]
 async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     let frames = [
@@ -231,7 +234,7 @@ async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
     assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
-    assert_disclosed(&reply, "a thought");
+    assert_disclosed_as_cut(&reply, "a thought");
 
     let thought = json!({"type": "thinking", "thinking": "Let me", "signature": ""});
     let text = json!({"type": "text", "text": "The answer is "});
@@ -240,22 +243,22 @@ async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
                       "content": [{"type": "output_text", "text": "The answer is ", "annotations": []}]});
     let parts = json!([{"text": "The answer is "}, {"text": "Let me", "thought": true}]);
     for (dialect, reply) in [
-        (Dialect::Messages, message(&json!([text, thought]))),
-        (Dialect::Responses, response(&json!([message_item, item]))),
-        (Dialect::Gemini, candidate(&parts)),
+        (ModelFormat::Messages, message(&json!([text, thought]))),
+        (ModelFormat::Responses, response(&json!([message_item, item]))),
+        (ModelFormat::Gemini, candidate(&parts)),
     ] {
         let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
         let wire = Wire::Other(dialect);
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!((endmark.calls(), answer.json()), (1, reply), "{wire:?}");
-        assert_disclosed(&answer, "a thought");
+        assert_disclosed_as_cut(&answer, "a thought");
     }
 }
 
-/// A call that is neither a function nor a custom tool. Only the server can report its end.
+/// Only the server can report the end of these items, which are neither function calls nor custom calls.
 #[tokio::test]
 async fn an_item_left_open_by_its_server_is_not_closed() {
-    let wire = Wire::Other(Dialect::Responses);
+    let wire = Wire::Other(ModelFormat::Responses);
     for (kind, delta) in [
         ("apply_patch_call", "response.apply_patch_call_operation_diff.delta"),
         ("mcp_call", "response.mcp_call_arguments.delta"),
@@ -277,14 +280,14 @@ async fn an_item_left_open_by_its_server_is_not_closed() {
         let what = format!("{kind}: {}", reply.text());
         assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("incomplete")), "{what}");
         assert!(!what.contains("output_item.done") && !what.contains("\"completed\""), "{what}");
-        assert_disclosed(&reply, &what);
+        assert_disclosed_as_cut(&reply, &what);
     }
 }
 
-/// Whatever the provider calls the end of it.
+/// Covers all finish reasons.
 #[tokio::test]
-async fn a_call_without_its_last_piece_is_cut() {
-    let wire = Wire::Other(Dialect::Gemini);
+async fn a_call_without_its_last_piece_is_reported_as_cut() {
+    let wire = Wire::Other(ModelFormat::Gemini);
     let begins = json!({"functionCall": {"name": "f", "willContinue": true}});
     let piece = json!({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": true}});
     let last = json!({"functionCall": {}});
@@ -298,7 +301,7 @@ async fn a_call_without_its_last_piece_is_cut() {
                 chunks.chain([end]).map(|chunk| format!("data: {chunk}\r\n\r\n")).collect();
             let sent = frames.concat();
             let endmark = Endmark::start(Script::new().then(Answer::sse(frames))).await;
-            let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+            let reply = wire.ask_raw(&endmark, &wire.request(true), true).await;
             let what = format!("{word} {is_cut}: {}", reply.text());
             let is_limit = is_cut || word == "MAX_TOKENS";
             let last = reply.json_events().pop().unwrap_or_default();
@@ -333,7 +336,7 @@ async fn a_chat_stream_with_an_image_or_a_server_tool_is_not_continued() {
                 Endmark::start_resuming(Script::new().then(Answer::sse(frames)).default_answer(rest)).await;
             let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
             assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events), "{name} {before}");
-            assert_disclosed(&reply, name);
+            assert_disclosed_as_cut(&reply, name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to upstreams: through proxies, over TLS with a private authority, and with HTTP/2.
+//! Connections to upstreams: through proxies, over TLS with a private authority, and over HTTP/2.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{Endmark, read_stream, request, stream_request, text};
 
-/// A private authority, and the certificate for 127.0.0.1 that it issued to a server.
+/// A private certificate authority, and its certificate for a server at 127.0.0.1.
 pub(crate) struct TestCertificate {
     pub(crate) authority: String,
     chain: Vec<rustls::pki_types::CertificateDer<'static>>,
@@ -39,7 +39,7 @@ pub(crate) fn new_certificate() -> TestCertificate {
     }
 }
 
-/// The protocols that a server supports over TLS.
+/// Returns a TLS acceptor for a server that supports these protocols.
 pub(crate) fn acceptor(certified: &TestCertificate, protocols: &[&str]) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -54,20 +54,20 @@ pub(crate) fn acceptor(certified: &TestCertificate, protocols: &[&str]) -> TlsAc
 
 /// How an HTTP/2 server handles a request.
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum RequestHandling {
     Answers,
-    /// Refuses the stream: it was not worked on.
+    /// Refuses the stream without processing it.
     RefusesStream,
-    /// Says that it takes no more, and closes.
+    /// Sends GOAWAY and closes the connection.
     GoesAway,
-    /// It answers with a head of this many KiB.
+    /// Answers with a response head of this size in KiB.
     LongHead(usize),
 }
 
-/// A real HTTP/2 server that takes its requests in these manners, one after another, and then answers.
-async fn http2(
+/// Starts a real HTTP/2 server that handles its first requests in these ways, and answers all others.
+async fn start_http2_server(
     certified: &TestCertificate,
-    manners: Vec<Manner>,
+    behaviors: Vec<RequestHandling>,
     body: Bytes,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -78,27 +78,27 @@ async fn http2(
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, count, manners, body) =
-                (acceptor.clone(), Arc::clone(&count), manners.clone(), body.clone());
+                (acceptor.clone(), Arc::clone(&count), behaviors.clone(), body.clone());
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let mut connection = h2::server::handshake(stream).await.unwrap();
                 while let Some(Ok((sent_requests, mut respond))) = connection.accept().await {
                     let index = count.fetch_add(1, Ordering::SeqCst);
-                    match manners.get(index).copied().unwrap_or(Manner::Answers) {
-                        Manner::RefusesStream => respond.send_reset(Reason::REFUSED_STREAM),
-                        Manner::GoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
+                    match manners.get(index).copied().unwrap_or(RequestHandling::Answers) {
+                        RequestHandling::RefusesStream => respond.send_reset(Reason::REFUSED_STREAM),
+                        RequestHandling::GoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
                         manner => {
                             assert_eq!(sent_requests.version(), Version::HTTP_2);
                             let kind =
                                 if body.starts_with(b"{") { "application/json" } else { "text/event-stream" };
                             let mut head = Response::builder().header("content-type", kind);
                             let kilobytes =
-                                if let Manner::LongHead(kilobytes) = manner { kilobytes } else { 0 };
+                                if let RequestHandling::LongHead(kilobytes) = manner { kilobytes } else { 0 };
                             for number in 0..kilobytes {
                                 head = head.header(format!("x-field-{number}"), "x".repeat(1_000));
                             }
                             let mut send = respond.send_response(head.body(()).unwrap(), false).unwrap();
-                            // Who has read enough of it resets the stream.
+                            // A client that has read enough of the head resets the stream.
                             let _ = send.send_data(body.clone(), true);
                         }
                     }
@@ -109,8 +109,8 @@ async fn http2(
     (address, taken)
 }
 
-/// A gateway before a server with TLS.
-async fn start_before(address: SocketAddr, authorities: Authorities) -> Endmark {
+/// Starts a gateway whose upstream uses TLS.
+async fn start_with_upstream(address: SocketAddr, authorities: Authorities) -> Endmark {
     Endmark::start_with(Script::new(), |settings| {
         let base_url = format!("https://{address}/v1").parse().unwrap();
         settings.upstreams = vec![Target { authorities, ..Target::new("secure", base_url) }];
@@ -125,28 +125,28 @@ fn reply() -> Bytes {
 #[tokio::test]
 async fn an_upstream_is_trusted_only_with_its_certificate_authority() {
     let certified = new_certificate();
-    let (address, taken) = http2(&certified, Vec::new(), reply()).await;
-    let endmark = start_before(address, Authorities::default()).await;
+    let (address, taken) = start_http2_server(&certified, Vec::new(), reply()).await;
+    let endmark = start_with_upstream(address, Authorities::default()).await;
     let refused = endmark.ask(&request(50)).await;
     assert_eq!(refused.status, 502);
     assert!(refused.text().contains("certificate"), "{}", refused.text());
     assert_eq!(taken.load(Ordering::SeqCst), 0);
 
     let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
-    let endmark = start_before(address, own).await;
+    let endmark = start_with_upstream(address, own).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
 
     let other = Authorities::from_pem(self::new_certificate().authority.as_bytes()).unwrap();
-    assert_eq!(start_before(address, other).await.ask(&request(50)).await.status, 502);
+    assert_eq!(start_with_upstream(address, other).await.ask(&request(50)).await.status, 502);
 }
 
 #[tokio::test]
 async fn http2_is_used_if_the_upstream_supports_it() {
     let certified = new_certificate();
     let own = || Authorities::from_pem(certified.authority.as_bytes()).unwrap();
-    let (address, taken) = http2(&certified, Vec::new(), reply()).await;
-    let endmark = start_before(address, own()).await;
-    // Many at once over one connection.
+    let (address, taken) = start_http2_server(&certified, Vec::new(), reply()).await;
+    let endmark = start_with_upstream(address, own()).await;
+    // Send many requests at once, over one connection.
     let sent_requests: Vec<_> = (0..20).map(|_| endmark.chat(&request(50)).send()).collect();
     for reply in sent_requests {
         assert_eq!(text(&reply.await.read().await), "Yes.");
@@ -154,8 +154,8 @@ async fn http2_is_used_if_the_upstream_supports_it() {
     assert_eq!(taken.load(Ordering::SeqCst), 20);
 
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop").concat();
-    let (address, _) = http2(&certified, Vec::new(), Bytes::from(frames.clone())).await;
-    let read = start_before(address, own()).await.ask(&stream_request(50)).await;
+    let (address, _) = start_http2_server(&certified, Vec::new(), Bytes::from(frames.clone())).await;
+    let read = start_with_upstream(address, own()).await.ask(&stream_request(50)).await;
     assert_eq!(read.body, frames.as_bytes());
     assert!(read_stream(&read).is_done);
 }
@@ -163,10 +163,10 @@ async fn http2_is_used_if_the_upstream_supports_it() {
 #[tokio::test]
 async fn a_refused_http2_stream_is_sent_again() {
     let certified = new_certificate();
-    for manner in [Manner::RefusesStream, Manner::GoesAway] {
+    for manner in [RequestHandling::RefusesStream, RequestHandling::GoesAway] {
         let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
-        let (address, taken) = http2(&certified, vec![manner], reply()).await;
-        let endmark = start_before(address, own).await;
+        let (address, taken) = start_http2_server(&certified, vec![manner], reply()).await;
+        let endmark = start_with_upstream(address, own).await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
         assert_eq!(taken.load(Ordering::SeqCst), 2);
@@ -174,13 +174,13 @@ async fn a_refused_http2_stream_is_sent_again() {
 }
 
 #[tokio::test]
-async fn an_http2_head_has_the_same_limit_and_is_not_requested_twice() {
+async fn an_oversized_http2_head_is_an_error_without_a_retry() {
     let certified = new_certificate();
     let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     for (kilobytes, is_read) in [(24, true), (40, false), (400, false)] {
-        let manners = vec![Manner::LongHead(kilobytes)];
-        let (address, taken) = http2(&certified, manners, reply()).await;
-        let endmark = start_before(address, own.clone()).await;
+        let behaviors = vec![RequestHandling::LongHead(kilobytes)];
+        let (address, taken) = start_http2_server(&certified, behaviors, reply()).await;
+        let endmark = start_with_upstream(address, own.clone()).await;
         let answer = endmark.ask(&request(50)).await;
         let answer_text = answer.text();
         if is_read {
@@ -212,7 +212,7 @@ async fn a_proxy_gets_the_whole_address_and_credentials() {
     assert_eq!(seen.authorization.as_deref(), Some("Basic bWU6c2VjcmV0"));
     assert!(endmark.upstream.requests()[0].header("proxy-authorization").is_none());
 
-    // The client's credentials for a proxy are not for this one.
+    // Proxy credentials from the client must not reach the gateway's own proxy.
     let endmark = Endmark::start_with(ScriptedModel::new("Yes."), |settings| through(settings, "")).await;
     let answer = endmark.chat(&request(50)).header("proxy-authorization", "Basic bWU6c2VjcmV0").send().await;
     assert_eq!(answer.status, 407);
@@ -222,7 +222,7 @@ async fn a_proxy_gets_the_whole_address_and_credentials() {
 #[tokio::test]
 async fn tls_passes_through_the_proxy_tunnel_unread() {
     let certified = new_certificate();
-    let (address, _) = http2(&certified, Vec::new(), reply()).await;
+    let (address, _) = start_http2_server(&certified, Vec::new(), reply()).await;
     let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
     let through = async |userinfo: &str| {
         Endmark::start_with(Script::new(), |settings| {

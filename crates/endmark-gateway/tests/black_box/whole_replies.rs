@@ -1,11 +1,12 @@
-//! Replies that are not streams: cut ones are completed, and others are forwarded byte for byte.
+//! Unstreamed replies: cut ones are completed, and all others are forwarded byte for byte.
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use endmark_recovery::OnAmbiguous;
 use endmark_store::FinalStatus;
 use serde_json::json;
 use testkit::{
-    Answer, Dialect, Prefill, Prompted, Received, Script, ScriptedModel, chat_reply, chat_tool_reply,
+    Answer, ModelFormat, PrefillBehaviour, PromptBehaviour, ReceivedRequest, Script, ScriptedModel,
+    chat_reply, chat_tool_reply,
 };
 
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -14,22 +15,22 @@ use crate::support::{Endmark, finish, request, text};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
-/// Who speaks last in a request.
-fn last_role(request: &Received) -> String {
+/// Returns the role of the last message in a request.
+fn last_role(request: &ReceivedRequest) -> String {
     let messages = request.json()["messages"].as_array().cloned().unwrap_or_default();
     messages.last().and_then(|message| message["role"].as_str()).unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
 async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
     let reply = endmark.ask(&request(7)).await;
     assert_eq!(reply.status, 200);
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
     assert_eq!(reply.header("x-endmark-cut"), Some("limit"));
-    // Four times the client's limit, but at least this many.
+    // The limit is four times the client's, but at least 2,048.
     assert_eq!(reply.header("x-endmark-continuation-limit"), Some("2048"));
     let sent_request = endmark.upstream.requests()[1].json();
     let last = sent_request["messages"].as_array().unwrap().last().unwrap();
@@ -40,7 +41,7 @@ async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
 
 #[tokio::test]
 async fn usage_is_the_sum_over_all_calls() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
     let reply = endmark.ask(&request(7)).await;
     let usage = reply.json()["usage"].clone();
     assert_eq!(usage["completion_tokens"], testkit::tokens(STORY).len());
@@ -52,8 +53,8 @@ async fn usage_is_the_sum_over_all_calls() {
 
 #[tokio::test]
 async fn the_prefill_behaviour_of_an_upstream_is_remembered() {
-    let model =
-        ScriptedModel::new(r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#).prefill(Prefill::Rejects);
+    let model = ScriptedModel::new(r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#)
+        .prefill(PrefillBehaviour::Rejects);
     let endmark = Endmark::start_resuming(model).await;
     let mut body = request(5);
     body["response_format"] = json!({"type": "json_object"});
@@ -66,10 +67,9 @@ async fn the_prefill_behaviour_of_an_upstream_is_remembered() {
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
 }
 
-/// A server that ignores the unfinished message repeats it, cut at the same position. That does not prove that it
-/// continues.
+/// A server that ignores the prefill repeats the same cut reply, which does not prove that it continues.
 #[tokio::test]
-async fn a_repeated_cut_reply_to_a_prefill_leads_to_a_prompt() {
+async fn the_rest_is_requested_by_prompt_if_a_prefill_repeats_the_cut_reply() {
     let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());
     let whole = [begun.trim_end(), " ", rest].concat();
     let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
@@ -84,9 +84,9 @@ async fn a_repeated_cut_reply_to_a_prefill_leads_to_a_prompt() {
     assert!(question.contains("Your last reply was cut off"), "{question}");
 }
 
-/// A forwarded error shows nothing about later requests, but llama.cpp's status 500 for a prefill does.
+/// Most server errors show nothing about later requests, but llama.cpp rejects a prefill with status 500.
 #[tokio::test]
-async fn a_server_error_on_a_prefill_is_remembered_only_if_it_names_it() {
+async fn a_server_error_is_remembered_only_if_it_names_the_prefill() {
     let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
     let (begun, rest) = document.split_at(17);
     for (message, second) in [
@@ -112,13 +112,14 @@ async fn a_server_error_on_a_prefill_is_remembered_only_if_it_names_it() {
 async fn json_is_continued_in_a_user_turn_despite_any_wrapping() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
     for prompted in [
-        Prompted::Exact,
-        Prompted::FromToken,
-        Prompted::Fenced("json"),
-        Prompted::Preamble("Sure, here is the rest:"),
-        Prompted::Restarts,
+        PromptBehaviour::Exact,
+        PromptBehaviour::FromToken,
+        PromptBehaviour::Fenced("json"),
+        PromptBehaviour::Preamble("Sure, here is the rest:"),
+        PromptBehaviour::Restarts,
     ] {
-        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).with_prompted(prompted);
+        let model =
+            ScriptedModel::new(document).prefill(PrefillBehaviour::Rejects).with_prompt_behaviour(prompted);
         let endmark = Endmark::start_resuming(model).await;
         let mut body = request(9);
         body["response_format"] = json!({"type": "json_object"});
@@ -132,7 +133,8 @@ async fn json_is_continued_in_a_user_turn_despite_any_wrapping() {
 #[tokio::test]
 async fn a_prompt_contains_the_last_token_and_the_exact_instruction() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets"]}"#;
-    let endmark = Endmark::start_resuming(ScriptedModel::new(document).prefill(Prefill::Rejects)).await;
+    let endmark =
+        Endmark::start_resuming(ScriptedModel::new(document).prefill(PrefillBehaviour::Rejects)).await;
     let mut body = request(5);
     body["response_format"] = json!({"type": "json_object"});
     let first = testkit::tokens(document)[..5].concat();
@@ -153,7 +155,7 @@ async fn a_prompt_contains_the_last_token_and_the_exact_instruction() {
 #[tokio::test]
 async fn a_cut_tool_call_is_completed_and_never_delivered_in_part() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
-    let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+    let model = ScriptedModel::new(arguments).calls("write_file").prefill(PrefillBehaviour::Rejects);
     let endmark = Endmark::start_resuming(model).await;
     let mut body = request(9);
     body["tools"] =
@@ -191,7 +193,7 @@ async fn auto_mode_respects_the_clients_limit_on_plain_text() {
 
 #[tokio::test]
 async fn auto_mode_recovers_from_a_limit_that_the_client_did_not_set() {
-    let model = ScriptedModel::new(STORY).own_limit(20).prefill(Prefill::Continues);
+    let model = ScriptedModel::new(STORY).own_limit(20).prefill(PrefillBehaviour::Continues);
     let endmark = Endmark::start(model).await;
     let body = json!({"model": "scripted", "messages": [{"role": "user", "content": "Tell."}]});
     let reply = endmark.ask(&body).await;
@@ -202,7 +204,8 @@ async fn auto_mode_recovers_from_a_limit_that_the_client_did_not_set() {
 #[tokio::test]
 async fn warn_mode_discloses_the_cut_without_recovery() {
     let endmark =
-        Endmark::start_with(ScriptedModel::new(STORY), |settings| settings.resume.mode = Mode::Warn).await;
+        Endmark::start_with(ScriptedModel::new(STORY), |settings| settings.resume.mode = ResumeMode::Warn)
+            .await;
     let body =
         json!({"model": "scripted", "max_tokens": 3, "messages": [{"role": "user", "content": "Tell."}]});
     let reply = endmark.ask(&body).await;
@@ -281,7 +284,7 @@ async fn a_suspected_false_stop_is_whole_after_an_empty_continuation() {
 }
 
 #[tokio::test]
-async fn a_call_that_began_as_text_is_returned_as_a_call() {
+async fn a_call_that_the_model_began_as_text_is_returned_as_a_call() {
     let leaked = chat_reply("<tool_call>\n{\"name\"", "length", (3, 6));
     let call = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt"}"#)], "tool_calls", (9, 9));
     let script = Script::new().then(Answer::json(200, &leaked)).default_answer(Answer::json(200, &call));
@@ -347,7 +350,7 @@ async fn a_reply_that_violates_its_schema_is_corrected() {
     assert!(prompt.contains("integer"), "{prompt}");
 }
 
-/// PC-6: a correction is for the form. Complete values that the schema allows are kept.
+/// PC-6: a correction fixes the form only, so complete values that the schema allows are kept.
 #[tokio::test]
 async fn a_correction_keeps_received_values_unless_configured() {
     let received = r#"{"id": "A7", "age": "four"}"#;
@@ -373,9 +376,9 @@ async fn a_correction_keeps_received_values_unless_configured() {
 
 #[tokio::test]
 async fn extra_tokens_of_a_request_are_bounded() {
-    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
+    let model = ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes);
     let endmark = Endmark::start_with(model, |settings| {
-        settings.resume.mode = Mode::On;
+        settings.resume.mode = ResumeMode::On;
         settings.resume.max_extra_tokens = 5;
     })
     .await;
@@ -388,7 +391,7 @@ async fn extra_tokens_of_a_request_are_bounded() {
 
 #[tokio::test]
 async fn every_cut_reply_has_one_row() {
-    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes)).await;
     let body = request(7);
     let reply = endmark
         .chat(&body)
@@ -410,13 +413,13 @@ async fn every_cut_reply_has_one_row() {
 }
 
 #[tokio::test]
-async fn an_ambiguous_seam_stays_a_cut_unless_best_guess_is_configured() {
+async fn a_reply_with_an_ambiguous_seam_stays_cut_unless_best_guess_is_configured() {
     for (on_ambiguous, outcome) in [(OnAmbiguous::Stop, "exhausted"), (OnAmbiguous::Best, "resumed")] {
         let cut = chat_reply("[1, 2", "length", (3, 4));
         let rest = chat_reply("3]", "stop", (3, 2));
         let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &rest));
         let endmark = Endmark::start_with(script, |settings| {
-            settings.resume.mode = Mode::On;
+            settings.resume.mode = ResumeMode::On;
             settings.resume.on_ambiguous = on_ambiguous;
             settings.correct.max_attempts = 0;
         })
@@ -443,11 +446,12 @@ async fn full_disclosure_is_configurable() {
 #[tokio::test]
 async fn texts_are_stored_only_if_configured() {
     for keep_text in [false, true] {
-        let endmark = Endmark::start_with(ScriptedModel::new(STORY).prefill(Prefill::Echoes), |settings| {
-            settings.resume.mode = Mode::On;
-            settings.store_policy.keep_text = keep_text;
-        })
-        .await;
+        let endmark =
+            Endmark::start_with(ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes), |settings| {
+                settings.resume.mode = ResumeMode::On;
+                settings.store_policy.keep_text = keep_text;
+            })
+            .await;
         let reply = endmark.ask(&request(7)).await;
         endmark.log(1).await;
         let shown = endmark.store.show(reply.header("x-endmark-request").unwrap()).unwrap().unwrap();
@@ -457,7 +461,7 @@ async fn texts_are_stored_only_if_configured() {
 
 #[tokio::test]
 async fn a_format_named_by_the_client_is_required() {
-    let model = ScriptedModel::new("All boats are in. END").prefill(Prefill::Echoes);
+    let model = ScriptedModel::new("All boats are in. END").prefill(PrefillBehaviour::Echoes);
     let endmark = Endmark::start(model).await;
     let reply = endmark
         .chat(&request(3))
@@ -487,8 +491,8 @@ async fn a_configured_schema_is_found_by_its_name() {
 
 #[tokio::test]
 async fn a_rejected_limit_is_lowered_to_the_clients_own() {
-    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
-    let strict = move |received: &testkit::Received| {
+    let model = ScriptedModel::new(STORY).prefill(PrefillBehaviour::Echoes);
+    let strict = move |received: &testkit::ReceivedRequest| {
         if received.json()["max_tokens"].as_u64() > Some(100) {
             return Answer::error(400, "invalid_request_error", None, "max_tokens is too large: at most 100");
         }
@@ -519,19 +523,20 @@ async fn an_unreadable_reply_still_passes() {
     }
 }
 
-/// Those of the beginning alone would be mistaken for all.
+/// Log probabilities of the beginning would be mistaken for those of the whole reply.
 #[tokio::test]
-async fn a_mended_reply_has_no_partial_log_probabilities() {
+async fn a_resumed_reply_has_no_partial_log_probabilities() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});
     for wire in Wire::ALL {
-        let mut first = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.word(End::Limit));
+        let mut first =
+            wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.finish_reason(End::Limit));
         match wire {
             Wire::Chat => first["choices"][0]["logprobs"] = json!({"content": [token], "refusal": null}),
-            Wire::Other(Dialect::Responses) => {
+            Wire::Other(ModelFormat::Responses) => {
                 first["output"][0]["content"][0]["logprobs"] = json!([token]);
             }
-            Wire::Other(Dialect::Messages) => continue,
-            Wire::Other(Dialect::Gemini) => {
+            Wire::Other(ModelFormat::Messages) => continue,
+            Wire::Other(ModelFormat::Gemini) => {
                 first["candidates"][0]["avgLogprobs"] = json!(-0.1);
                 first["candidates"][0]["logprobsResult"] =
                     json!({"chosenCandidates": [{"token": "The", "logProbability": -0.1}]});

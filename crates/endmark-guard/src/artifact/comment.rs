@@ -7,30 +7,30 @@ use std::ops::Range;
 pub(crate) struct Comment {
     /// The text of the comment, without its delimiters.
     pub(crate) content: Range<usize>,
-    /// The line of the comment, without its line end.
+    /// The line that contains the comment, without its line ending.
     pub(crate) line: Range<usize>,
-    /// Whether the line contains nothing else.
-    pub(crate) is_all: bool,
-    /// Whether its delimiter always begins a comment in prose, unlike `#` and `-`.
+    /// Whether the line contains only the comment.
+    pub(crate) is_whole_line: bool,
+    /// Whether its delimiter begins a comment even in prose, unlike `#` and `-`.
     pub(crate) is_certain: bool,
 }
 
-/// Comment openers at the start of a line, longer ones first.
-const OPENERS: &[&str] = &[
+/// Delimiters that begin a comment at the start of a line, longer ones first.
+const COMMENT_OPENERS: &[&str] = &[
     "<!--", "{/*", "/**", "/*", "///", "//!", "//", "{{!--", "{{!", "{{/*", "<%--", "<%#", "--[[", "--",
     "(*", "{-", "{#", "@*", "\"\"\"", "'''", ";;;", ";;", ";", "%%", "%", "##", "#", "REM ", "rem ", "dnl ",
     "*",
 ];
 
-/// Openers that also begin lines of prose or Markdown.
-const AMBIGUOUS: &[&str] = &["--", "##", "#", "%", "%%", ";", "*", "\"\"\"", "'''", "(*"];
+/// Delimiters that also occur at the start of lines of prose or Markdown.
+const AMBIGUOUS_OPENERS: &[&str] = &["--", "##", "#", "%", "%%", ";", "*", "\"\"\"", "'''", "(*"];
 
-/// Comment closers.
-const CLOSERS: &[&str] =
+/// Delimiters that end a comment.
+const COMMENT_CLOSERS: &[&str] =
     &["-->", "*/}", "*/", "--}}", "}}", "--%>", "%>", "]]", "*)", "-}", "#}", "*@", "\"\"\"", "'''"];
 
-/// Openers of a comment after code, which need white space before them.
-const TRAILING: &[&str] = &["//", "#", "/*", "<!--", "{/*", "--", ";", "%"];
+/// Delimiters that begin a comment after code, if white space precedes them.
+const TRAILING_COMMENT_OPENERS: &[&str] = &["//", "#", "/*", "<!--", "{/*", "--", ";", "%"];
 
 /// Returns the comment in a line, if there is one.
 pub(crate) fn find_comment(text: &str, line: Range<usize>) -> Option<Comment> {
@@ -41,31 +41,39 @@ pub(crate) fn find_comment(text: &str, line: Range<usize>) -> Option<Comment> {
         Some(rest) if !rest.starts_with(['-', '+']) => rest.trim_start(),
         _ => indented,
     };
-    // Dots instead of code count as a comment without an opener.
+    // Dots instead of code count as a comment without a delimiter.
     if ["...", "…", "(...", "[...", "<...", "(…", "[…"].iter().any(|dots| code.starts_with(dots)) {
         let content = content(text, line.start + (whole.len() - code.len())..line.end)?;
-        return Some(Comment { content, line, is_all: true, is_certain: false });
+        return Some(Comment { content, line, is_whole_line: true, is_certain: false });
     }
     // A Rust attribute or a shebang line is not a comment.
     let is_attribute = ["#[", "#!"].iter().any(|begin| code.starts_with(begin));
-    let at_start = OPENERS.iter().find(|opener| code.starts_with(**opener) && !is_attribute);
+    let at_start = COMMENT_OPENERS.iter().find(|opener| code.starts_with(**opener) && !is_attribute);
     if let Some(opener) = at_start {
         let start = line.start + (whole.len() - code.len()) + opener.len();
         let content = content(text, start..line.end)?;
-        return Some(Comment { content, line, is_all: true, is_certain: !AMBIGUOUS.contains(opener) });
+        return Some(Comment {
+            content,
+            line,
+            is_whole_line: true,
+            is_certain: !AMBIGUOUS_OPENERS.contains(opener),
+        });
     }
     let (at, sign) = trailing_opener(whole)?;
     let content = content(text, line.start + at + sign.len()..line.end)?;
-    Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(&sign) })
+    Some(Comment { content, line, is_whole_line: false, is_certain: !AMBIGUOUS_OPENERS.contains(&sign) })
 }
 
-/// Returns the first comment opener after code, with white space before it and a plausible comment after it.
+/// Returns the first comment delimiter after code that has white space before it and a plausible comment
+/// after it.
 fn trailing_opener(line: &str) -> Option<(usize, &'static str)> {
     let bytes = line.as_bytes();
     let behind_space = (1..bytes.len())
         .filter(|&at| matches!(bytes[at - 1], b' ' | b'\t') && b"/#<{-;%".contains(&bytes[at]));
     behind_space.filter_map(|at| line.get(at..).map(|rest| (at, rest))).find_map(|(at, rest)| {
-        let sign = TRAILING.iter().find(|sign| rest.strip_prefix(**sign).is_some_and(follows_space))?;
+        let sign = TRAILING_COMMENT_OPENERS
+            .iter()
+            .find(|sign| rest.strip_prefix(**sign).is_some_and(follows_space))?;
         Some((at, *sign))
     })
 }
@@ -74,10 +82,10 @@ fn follows_space(rest: &str) -> bool {
     rest.starts_with([' ', '\t', '.', '…', '('])
 }
 
-/// Trims closers, comment characters and white space from a comment, or returns `None` if nothing is left.
+/// Returns the content of a comment without delimiters and white space, or `None` if nothing is left.
 fn content(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let mut content = text[range.clone()].trim_end();
-    for closer in CLOSERS {
+    for closer in COMMENT_CLOSERS {
         if let Some(before) = content.strip_suffix(closer) {
             content = before.trim_end();
             break;
@@ -96,7 +104,7 @@ mod tests {
     use super::*;
 
     fn comment_text(line: &str) -> Option<(&str, bool)> {
-        find_comment(line, 0..line.len()).map(|comment| (&line[comment.content], comment.is_all))
+        find_comment(line, 0..line.len()).map(|comment| (&line[comment.content], comment.is_whole_line))
     }
 
     #[test]

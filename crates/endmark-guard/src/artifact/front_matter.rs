@@ -1,6 +1,6 @@
 //! Front matter: the block between two delimiter lines at the start of a Markdown file.
 
-use super::mark_length;
+use super::byte_order_mark_length;
 
 /// The language of front matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,18 +11,19 @@ pub(crate) enum Language {
     Toml,
 }
 
-/// Front matter, and the offset of the text after it.
+/// The front matter of a text, and the offset of the text after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrontMatter<'t> {
     pub(crate) language: Language,
     pub(crate) source: &'t str,
-    /// The byte offset of the text after it.
+    /// The byte offset of the text after the front matter.
     pub(crate) body: usize,
 }
 
-/// Returns the front matter at the start of a text. Dashes above a blank line are a thematic break, not front matter.
+/// Returns the front matter at the start of a text. Dashes before a blank line are a thematic break, not
+/// front matter.
 pub(crate) fn front_matter(text: &str) -> Option<FrontMatter<'_>> {
-    let begin = mark_length(text);
+    let begin = byte_order_mark_length(text);
     let (language, sign) = match text.get(begin..begin + 3)? {
         "---" => (Language::Yaml, "---"),
         "+++" => (Language::Toml, "+++"),

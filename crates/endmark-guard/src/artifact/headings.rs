@@ -5,28 +5,29 @@ use std::ops::Range;
 /// A heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heading {
-    /// 1 to 6. A bold line used as a heading is below all of them.
+    /// 1 to 6, or [`BOLD_LEVEL`] for a bold line that is used as a heading.
     pub(crate) level: u8,
     /// The range of the whole heading.
     pub(crate) range: Range<usize>,
-    /// Its words, without markup.
+    /// The words of the heading, without markup.
     pub(crate) title: String,
-    /// Its index among the blocks.
+    /// The index of the heading among the blocks.
     pub(crate) block: usize,
 }
 
 impl Heading {
-    /// The level of a bold line used as a heading.
+    /// The level of a bold line that is used as a heading. It is below all other headings.
     pub(crate) const BOLD_LEVEL: u8 = 7;
 
-    /// Whether it is written as a Markdown or HTML heading.
+    /// Returns whether the heading is written as a Markdown or HTML heading.
     pub(crate) fn is_real(&self) -> bool {
         self.level < Self::BOLD_LEVEL
     }
 }
 
-/// Normalises a title for comparison: lower case, without numbering, surrounding punctuation and a trailing colon.
-pub(crate) fn normalise_title(written: &str) -> String {
+/// Returns a title for comparison: in lower case, without numbering, surrounding punctuation and a trailing
+/// colon.
+pub(crate) fn normalise_title(title: &str) -> String {
     let bare = |title: &str| {
         let is_sign =
             |character: char| !character.is_alphanumeric() && !"()[]{}<>\"'“”‘’«»$€%+#&@".contains(character);
@@ -35,14 +36,14 @@ pub(crate) fn normalise_title(written: &str) -> String {
             .trim_end_matches(|character: char| character.is_whitespace() || "*_`:：".contains(character))
             .to_owned()
     };
-    let title = bare(written.trim());
+    let title = bare(title.trim());
     let title = without_number(&title).map_or_else(|| title.clone(), bare);
     let words: Vec<&str> = title.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
 
-/// Returns the text after a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`. Returns `None` if there is no
-/// number, or no text after it.
+/// Returns the text after a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`. Returns `None` if there
+/// is no number or no text after it.
 fn without_number(title: &str) -> Option<&str> {
     let open = title.strip_prefix('(').or_else(|| title.strip_prefix('（')).unwrap_or(title);
     let ordinal = open.strip_prefix('第').unwrap_or(open);

@@ -3,28 +3,28 @@
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-/// The kind of a text, which determines what counts as a sentence and as a comment.
+/// The kind of a text. It determines what counts as a sentence and as a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArtifactKind {
     /// Markdown, or plain prose.
     Markdown,
-    /// Code or configuration, in which people only read the comments as text.
+    /// Code or configuration. Only its comments are checked as text for people.
     Code,
     /// A JSON document.
     Json,
 }
 
 /// File extensions of prose.
-const PROSE: &[&str] =
+const PROSE_EXTENSIONS: &[&str] =
     &["md", "markdown", "mdown", "mkd", "mdx", "txt", "text", "rst", "adoc", "asciidoc", "org"];
 
-/// The maximum number of lines to examine.
+/// The maximum number of lines that determine the kind.
 const SAMPLE_LINES: usize = 400;
 
-/// The number of bytes at the start that are examined to recognise JSON.
+/// The maximum number of bytes at the start of a text that are parsed to recognise JSON.
 const JSON_SAMPLE_BYTES: usize = 64 << 10;
 
-/// Words that often begin a line of code, but rarely one of prose.
+/// Words that often begin a line of code, but rarely a line of prose.
 const CODE_WORDS: &[&str] = &[
     "import ",
     "from ",
@@ -90,13 +90,13 @@ const CODE_WORDS: &[&str] = &[
     "assert ",
 ];
 
-impl Kind {
+impl ArtifactKind {
     /// Returns the kind for a file name, or `None` if the extension is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let (_, ending) = file.rsplit_once('.')?;
         let ending = ending.to_ascii_lowercase();
-        if PROSE.contains(&ending.as_str()) {
+        if PROSE_EXTENSIONS.contains(&ending.as_str()) {
             return Some(Self::Markdown);
         }
         match ending.as_str() {
@@ -126,11 +126,11 @@ impl Kind {
         }
         let (mut code, mut prose) = (0, 0);
         for line in text.lines().filter(|line| !line.trim().is_empty()).take(SAMPLE_LINES) {
-            match weigh(line) {
-                Weight::Markdown => return Self::Markdown,
-                Weight::Code => code += 1,
-                Weight::Prose => prose += 1,
-                Weight::Neither => {}
+            match classify_line(line) {
+                LineKind::Markdown => return Self::Markdown,
+                LineKind::Code => code += 1,
+                LineKind::Prose => prose += 1,
+                LineKind::Neither => {}
             }
         }
         if code > prose { Self::Code } else { Self::Markdown }
@@ -140,28 +140,28 @@ impl Kind {
 fn is_json(text: &str) -> bool {
     let end =
         (0..=JSON_SAMPLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let behind = text[1..].trim_start();
-    // `[a link](…)` begins a Markdown text, and so may `[` alone.
-    behind.starts_with(['"', '{', '[', '}', ']', '-', 't', 'f', 'n'])
-        | behind.starts_with(|first: char| first.is_ascii_digit())
+    let after_bracket = text[1..].trim_start();
+    // Markdown may begin with `[`, for example in `[a link](…)`.
+    after_bracket.starts_with(['"', '{', '[', '}', ']', '-', 't', 'f', 'n'])
+        | after_bracket.starts_with(|first: char| first.is_ascii_digit())
         && !matches!(detect(&text.as_bytes()[..end], &Format::Json).verdict, Verdict::Malformed { .. })
 }
 
-enum Weight {
-    /// Certain.
+enum LineKind {
+    /// The line is certainly Markdown.
     Markdown,
     Code,
     Prose,
     Neither,
 }
 
-fn weigh(line: &str) -> Weight {
+fn classify_line(line: &str) -> LineKind {
     let code = line.trim();
     if ["```", "~~~", "## ", "### ", "#### ", "|--", "| --", "|:-", "**"]
         .iter()
         .any(|sign| line.starts_with(sign))
     {
-        return Weight::Markdown;
+        return LineKind::Markdown;
     }
     let ends = code.ends_with([';', '{', '}'])
         || code.ends_with("});")
@@ -176,8 +176,8 @@ fn weigh(line: &str) -> Weight {
         || code.contains("()")
         || code.contains("==");
     if code.starts_with(['#', '/', '*', '-']) && !begins {
-        // It may be a comment, a heading or a list item.
-        return Weight::Neither;
+        // The line may be a comment, a heading or a list item.
+        return LineKind::Neither;
     }
     let words = code.split_whitespace().count();
     let letters = code
@@ -189,9 +189,9 @@ fn weigh(line: &str) -> Weight {
     let is_prose = letters * 20 >= code.chars().count() * 18
         && (words >= 6 || !code.is_ascii() || code.ends_with(['.', '!', '?']));
     match (ends || assigns || (begins && !is_prose), is_prose) {
-        (true, _) => Weight::Code,
-        (false, true) => Weight::Prose,
-        _ => Weight::Neither,
+        (true, _) => LineKind::Code,
+        (false, true) => LineKind::Prose,
+        _ => LineKind::Neither,
     }
 }
 
@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn the_file_extension_determines_the_kind() {
         for (name, kind) in [
-            ("a/b.md", Some(Kind::Markdown)),
-            ("c.RS", Some(Kind::Code)),
-            ("d.json", Some(Kind::Json)),
+            ("a/b.md", Some(ArtifactKind::Markdown)),
+            ("c.RS", Some(ArtifactKind::Code)),
+            ("d.json", Some(ArtifactKind::Json)),
             ("e", None),
             ("f.unknown", None),
             ("v1.2/readme", None),
         ] {
-            assert_eq!(Kind::from_name(name), kind, "{name}");
+            assert_eq!(ArtifactKind::from_name(name), kind, "{name}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             "- one\n- two\n",
             "日本語の文書です。\n",
         ] {
-            assert_eq!(Kind::from_text(text), Kind::Markdown, "{text}");
+            assert_eq!(ArtifactKind::from_text(text), ArtifactKind::Markdown, "{text}");
         }
         for text in [
             "import os\n\ndef main():\n    print(1)\n",
@@ -234,10 +234,10 @@ mod tests {
             "<?php\necho 1;\n",
             "SELECT a FROM b;\n",
         ] {
-            assert_eq!(Kind::from_text(text), Kind::Code, "{text}");
+            assert_eq!(ArtifactKind::from_text(text), ArtifactKind::Code, "{text}");
         }
         for text in ["{\"a\": [1,", "[{\"a\": 1}]\n", "{}"] {
-            assert_eq!(Kind::from_text(text), Kind::Json, "{text}");
+            assert_eq!(ArtifactKind::from_text(text), ArtifactKind::Json, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The blocks of a Markdown text in order, with quotes and code marked.
+//! The blocks of a Markdown text in order. Quotations and code are marked.
 
 use std::ops::Range;
 
@@ -12,31 +12,31 @@ pub(crate) enum BlockKind {
     Paragraph,
     /// The text of a list item.
     Item,
-    /// A table cell. `row` counts the rows of the whole text.
+    /// A table cell. `row` counts the rows of all tables in the text.
     Cell {
         row: usize,
     },
     Heading,
-    /// Code. If `is_fenced`, it is enclosed in fences, of which the second may be missing.
+    /// Code. If `is_fenced`, it is between fences, and the closing fence may be missing.
     Code {
         is_closed: bool,
         is_fenced: bool,
     },
     /// HTML other than a comment.
     Html,
-    /// An HTML comment in Markdown, or a comment of the language in a code file.
+    /// An HTML comment in Markdown, or a comment in a code file.
     Comment,
     /// A thematic break.
     Rule,
 }
 
 impl BlockKind {
-    /// Whether it contains sentences for people.
+    /// Returns whether the block contains sentences for people.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Heading)
     }
 
-    /// Whether it counts as the content of a section.
+    /// Returns whether the block counts as the content of a section.
     pub(crate) fn is_content(self) -> bool {
         matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Code { .. } | Self::Html)
     }
@@ -47,7 +47,7 @@ impl BlockKind {
 pub(crate) struct Block {
     pub(crate) kind: BlockKind,
     pub(crate) range: Range<usize>,
-    /// Whether it is inside a quotation.
+    /// Whether the block is inside a quotation.
     pub(crate) is_quoted: bool,
 }
 
@@ -56,9 +56,9 @@ pub(crate) struct Block {
 pub(crate) struct Outline {
     blocks: Vec<Block>,
     headings: Vec<Heading>,
-    /// Inline code and link targets.
+    /// The ranges of inline code and link targets.
     spans: Vec<Range<usize>>,
-    /// Links and images, with their text.
+    /// The ranges of links and images, including their text.
     links: Vec<Range<usize>>,
     tables: Vec<Table>,
 }
@@ -93,7 +93,7 @@ impl Outline {
         self.blocks.iter().rev().find(|block| block.kind != BlockKind::Rule)
     }
 
-    /// Returns the block at an offset and its index.
+    /// Returns the block that contains an offset, and its index.
     pub(crate) fn block_at(&self, offset: usize) -> Option<(usize, &Block)> {
         let after = self.blocks.partition_point(|block| block.range.start <= offset);
         let index = after.checked_sub(1)?;
@@ -101,12 +101,12 @@ impl Outline {
         (offset < block.range.end).then_some((index, block))
     }
 
-    /// Whether an offset is in inline code or a link target.
+    /// Returns whether an offset is in inline code or a link target.
     pub(crate) fn is_in_span(&self, offset: usize) -> bool {
         contains_offset(&self.spans, offset)
     }
 
-    /// Whether an offset is in a link or an image.
+    /// Returns whether an offset is in a link or an image.
     pub(crate) fn is_in_link(&self, offset: usize) -> bool {
         contains_offset(&self.links, offset)
     }
@@ -119,7 +119,7 @@ impl Outline {
     }
 }
 
-/// Whether an offset is in one of these sorted ranges.
+/// Returns whether an offset is in one of these sorted ranges.
 fn contains_offset(ranges: &[Range<usize>], offset: usize) -> bool {
     let after = ranges.partition_point(|range| range.start <= offset);
     after.checked_sub(1).and_then(|index| ranges.get(index)).is_some_and(|range| offset < range.end)
@@ -131,7 +131,7 @@ pub(super) fn parse_markdown(text: &str, body: usize) -> Outline {
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS;
-    let mut builder = Builder { text, ..Builder::default() };
+    let mut builder = OutlineBuilder { text, ..OutlineBuilder::default() };
     for (event, range) in Parser::new_ext(&text[body..], options).into_offset_iter() {
         builder.take(&event, body + range.start..body + range.end);
     }
@@ -140,7 +140,7 @@ pub(super) fn parse_markdown(text: &str, body: usize) -> Outline {
 }
 
 #[derive(Default)]
-struct Builder<'t> {
+struct OutlineBuilder<'t> {
     text: &'t str,
     outline: Outline,
     quotes: usize,
@@ -148,25 +148,25 @@ struct Builder<'t> {
     row: usize,
     /// The open block and its range so far.
     open: Option<(BlockKind, Range<usize>)>,
-    /// The words of the open heading, or of a paragraph that may be used as one.
+    /// The words of the open heading, or of a paragraph that may be used as a heading.
     title: String,
     level: u8,
-    bold: BoldParagraph,
+    bold: BoldState,
 }
 
-/// Whether a paragraph consists of a single run of bold text.
+/// Whether a paragraph consists only of one run of bold text.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum BoldParagraph {
+enum BoldState {
     #[default]
     No,
     /// The paragraph is empty so far.
-    Begun,
+    Empty,
     Inside,
     /// The bold run has ended, and nothing follows it so far.
     Ended,
 }
 
-impl Builder<'_> {
+impl OutlineBuilder<'_> {
     fn take(&mut self, event: &Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag, range),
@@ -191,7 +191,7 @@ impl Builder<'_> {
         match tag {
             Tag::Paragraph => {
                 self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range);
-                self.bold = BoldParagraph::Begun;
+                self.bold = BoldState::Empty;
             }
             Tag::Heading { level, .. } => {
                 self.begin(BlockKind::Heading, range);
@@ -219,8 +219,7 @@ impl Builder<'_> {
                 self.items += 1;
             }
             Tag::Strong => {
-                self.bold =
-                    if self.bold == BoldParagraph::Begun { BoldParagraph::Inside } else { BoldParagraph::No };
+                self.bold = if self.bold == BoldState::Empty { BoldState::Inside } else { BoldState::No };
                 self.extend(range);
             }
             Tag::Link { .. } | Tag::Image { .. } => {
@@ -249,9 +248,9 @@ impl Builder<'_> {
                 self.close();
                 self.items = self.items.saturating_sub(1);
             }
-            TagEnd::Strong if self.bold == BoldParagraph::Inside => self.bold = BoldParagraph::Ended,
+            TagEnd::Strong if self.bold == BoldState::Inside => self.bold = BoldState::Ended,
             TagEnd::Link => {
-                // The link target follows the last bracket of a link.
+                // In the source of a link, the target begins after the last bracket.
                 let source = &self.text[range.clone()];
                 if let Some(at) = source.rfind("](") {
                     self.outline.spans.push(range.start + at..range.end);
@@ -261,9 +260,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds inline content. In a tight list item it begins the block.
+    /// Adds inline content to the open block. In a tight list item, the first inline content begins the
+    /// block.
     fn push_inline(&mut self, text: Option<&str>, range: Range<usize>) {
-        // The text of a code block arrives as events too, but its block exists already.
+        // The text of a code block also arrives as events, but its block was already added.
         let in_code = self.outline.blocks.last().is_some_and(|last| {
             matches!(last.kind, BlockKind::Code { .. })
                 && last.range.start <= range.start
@@ -275,11 +275,11 @@ impl Builder<'_> {
         if self.open.is_none() {
             self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range.clone());
         }
-        if self.bold != BoldParagraph::Inside
+        if self.bold != BoldState::Inside
             && text.is_none_or(|text| !text.trim().is_empty())
             && text != Some(":")
         {
-            self.bold = BoldParagraph::No;
+            self.bold = BoldState::No;
         }
         self.title.push_str(text.unwrap_or_default());
         self.extend(range);
@@ -291,7 +291,7 @@ impl Builder<'_> {
         if trimmed.is_empty() {
             return;
         }
-        // The lines of one block arrive one by one.
+        // The parser returns the lines of an HTML block one by one.
         let continues = before.filter(|before| {
             matches!(before.kind, BlockKind::Html | BlockKind::Comment)
                 && self.text[before.range.end..range.start].trim().is_empty()
@@ -317,7 +317,7 @@ impl Builder<'_> {
         self.close();
         self.open = Some((kind, range.start..range.start));
         self.title.clear();
-        self.bold = BoldParagraph::No;
+        self.bold = BoldState::No;
         if matches!(kind, BlockKind::Heading | BlockKind::Cell { .. }) {
             self.extend(range);
         }
@@ -337,7 +337,7 @@ impl Builder<'_> {
         let title = std::mem::take(&mut self.title);
         if kind == BlockKind::Heading {
             self.push_heading(self.level, title, range.clone());
-        } else if self.bold == BoldParagraph::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
+        } else if self.bold == BoldState::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
             self.push_heading(Heading::BOLD_LEVEL, title, range.clone());
         }
         self.push(kind, range);
@@ -364,7 +364,7 @@ fn level_number(level: HeadingLevel) -> u8 {
     }
 }
 
-/// Whether the last line of a code block is its closing fence.
+/// Returns whether the last line of a code block is its closing fence.
 fn is_fence_closed(block: &str) -> bool {
     let sign = block.chars().next().unwrap_or('`');
     let opened = block.len() - block.trim_start_matches(sign).len();
@@ -375,7 +375,7 @@ fn is_fence_closed(block: &str) -> bool {
         && last.is_some_and(|last| last.len() >= opened && last.chars().all(|character| character == sign))
 }
 
-/// Parses the level and words of `<h2>Summary</h2>`.
+/// Returns the level and the words of an HTML heading such as `<h2>Summary</h2>`.
 fn html_heading(html: &str) -> Option<(u8, String)> {
     let rest = html.strip_prefix("<h").or_else(|| html.strip_prefix("<H"))?;
     let level = rest.bytes().next().filter(|byte| (b'1'..=b'6').contains(byte))? - b'0';

@@ -1,19 +1,19 @@
-//! Finds sentences and their self-contained parts.
+//! Finds sentences, and parts of sentences that can stand alone.
 
 use std::ops::Range;
 
-/// The maximum number of bytes to examine on either side of an offset.
+/// The maximum number of bytes to search before and after an offset.
 const WINDOW_BYTES: usize = 500;
 
 /// Characters that always end a sentence.
 const FULL_STOPS: &[char] = &['。', '！', '？', '；', '।', '؟'];
 
-/// Returns the sentence around an offset in a block, within the examined window.
+/// Returns the sentence around an offset in a block. A long sentence is cut to the searched bytes.
 pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Range<usize> {
     let start = floor(text, block.start.max(offset.saturating_sub(WINDOW_BYTES)));
     let end = floor(text, block.end.min(offset + WINDOW_BYTES)).max(offset);
     let before = &text[start..offset];
-    // Search outwards from the offset, because most of the window belongs to other sentences.
+    // Search outwards from the offset, because most of the searched text belongs to other sentences.
     let begin =
         before.char_indices().rev().find_map(|at| sentence_end(before, at)).map_or(start, |end| start + end);
     let after = &text[offset..end];
@@ -21,7 +21,7 @@ pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Ran
     begin..stop
 }
 
-/// Returns the end of the sentence after this character, if the character certainly ends one.
+/// Returns the offset after this character if it ends a sentence, otherwise `None`.
 fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
     if character.is_ascii_alphanumeric() || character == ' ' {
         return None;
@@ -30,8 +30,8 @@ fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
     let rest = &text[end..];
     let ends = match character {
         '.' | '!' | '?' | ';' | '…' => {
-            let behind = rest.trim_start_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
-            behind.starts_with(char::is_whitespace) && !is_abbreviation(&text[..at])
+            let after = rest.trim_start_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
+            after.starts_with(char::is_whitespace) && !is_abbreviation(&text[..at])
         }
         '\n' => rest.trim_start_matches([' ', '\t']).starts_with('\n'),
         _ => FULL_STOPS.contains(&character),
@@ -39,7 +39,7 @@ fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
     ends.then_some(end)
 }
 
-/// Whether a full stop after this text ends an abbreviation.
+/// Returns whether a full stop after this text ends an abbreviation.
 fn is_abbreviation(before: &str) -> bool {
     let word = before
         .rsplit(|character: char| character.is_whitespace() || character == '(')
@@ -52,8 +52,8 @@ fn is_abbreviation(before: &str) -> bool {
             .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// Returns the self-contained parts of a sentence around an offset: the sentence, text in brackets, and text between
-/// dashes and colons.
+/// Returns the parts of a sentence around an offset that can stand alone: the sentence itself, text in
+/// brackets, and text between dashes and colons.
 pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) -> Vec<Range<usize>> {
     let mut parts = vec![sentence.clone()];
     let begin = text[sentence.start..offset].rfind(['(', '[', '（', '【', '<', '{']);
@@ -77,7 +77,7 @@ pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) ->
     parts
 }
 
-/// Whether an offset is inside quotation marks within a sentence.
+/// Returns whether an offset in a sentence is inside quotation marks.
 pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bool {
     let (before, after) = (&text[sentence.start..offset], &text[offset..sentence.end]);
     let is_inside = |open: char, close: char| match before.rfind([open, close]) {
@@ -85,8 +85,8 @@ pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bo
         None => false,
     };
     let straight = before.matches('"').count() % 2 == 1 && after.contains('"');
-    let single = before.match_indices('\'').filter(|(at, _)| is_outer(before, *at)).count() % 2 == 1
-        && after.match_indices('\'').any(|(at, _)| is_outer(after, at));
+    let single = before.match_indices('\'').filter(|(at, _)| is_at_word_edge(before, *at)).count() % 2 == 1
+        && after.match_indices('\'').any(|(at, _)| is_at_word_edge(after, at));
     straight
         || single
         || [
@@ -106,8 +106,9 @@ pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bo
         .any(|(open, close)| is_inside(*open, *close))
 }
 
-/// Whether a character is at the edge of a word, like a quotation mark and unlike an apostrophe.
-fn is_outer(text: &str, at: usize) -> bool {
+/// Returns whether a character is at the edge of a word, as quotation marks are. An apostrophe is inside a
+/// word.
+fn is_at_word_edge(text: &str, at: usize) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + 1..].chars().next();
     !(before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric))

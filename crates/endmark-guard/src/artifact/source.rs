@@ -1,9 +1,9 @@
-//! The outline of a code file, with its comments as the text for people.
+//! The outline of a code file. Its comments are the text for people.
 
 use super::comment::find_comment;
 use super::outline::{Block, BlockKind, Outline};
 
-/// Returns each comment line as a separate block, and the rest as code blocks.
+/// Returns an outline with each comment line as a separate block, and the remaining lines as code blocks.
 pub(super) fn outline(text: &str, body: usize) -> Outline {
     let mut outline = Outline::default();
     let mut at = body;
@@ -13,7 +13,7 @@ pub(super) fn outline(text: &str, body: usize) -> Outline {
         if range.is_empty() {
             continue;
         }
-        let comment = find_comment(text, range.clone()).filter(|comment| comment.is_all);
+        let comment = find_comment(text, range.clone()).filter(|comment| comment.is_whole_line);
         let (kind, range) = match comment {
             Some(comment) => (BlockKind::Comment, comment.content),
             None => (BlockKind::Code { is_closed: true, is_fenced: false }, range),

@@ -1,4 +1,4 @@
-//! Checks that the artifact has content other than the template.
+//! Checks that the artifact is not empty and differs from the template.
 
 use crate::artifact::Artifact;
 use crate::finding::{Check, UnplacedFinding};
@@ -13,7 +13,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<U
             "Write the artifact; the file holds nothing that counts.",
         ));
     }
-    let is_untouched = skeleton.is_some_and(|skeleton| is_same(artifact.body(), skeleton));
+    let is_untouched = skeleton.is_some_and(|skeleton| has_same_text(artifact.body(), skeleton));
     is_untouched.then(|| {
         let start = artifact.body_start();
         let range = start..artifact.end().end.max(start);
@@ -26,7 +26,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<U
     })
 }
 
-/// Whether two texts have the same words and punctuation, regardless of line ends and blank lines.
-fn is_same(left: &str, right: &str) -> bool {
+/// Returns whether two texts have the same words and punctuation. Line endings and blank lines are ignored.
+fn has_same_text(left: &str, right: &str) -> bool {
     !right.trim().is_empty() && left.split_whitespace().eq(right.split_whitespace())
 }

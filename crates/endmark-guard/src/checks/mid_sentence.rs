@@ -6,39 +6,42 @@ use std::sync::LazyLock;
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-use crate::artifact::{Artifact, Block, BlockKind, Kind};
+use crate::artifact::{Artifact, ArtifactKind, Block, BlockKind};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{is_same, is_unspaced, words};
 
-const WORDS: &str = include_str!("../../data/unfinished_words.txt");
+const UNFINISHED_WORDS_FILE: &str = include_str!("../../data/unfinished_words.txt");
 
-/// Words that do not end a sentence, in any language.
-static UNFINISHED: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
-    let lists = WORDS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "));
+/// Words that cannot end a sentence, in several languages.
+static UNFINISHED_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+    let lists = UNFINISHED_WORDS_FILE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(": "));
     lists.flat_map(|(_, list)| list.split_whitespace()).collect()
 });
 
-/// The minimum number of words of a prose block, which should end with a full stop.
-const PROSE_WORDS: usize = 8;
+/// A block with at least this many words is prose and should end with a full stop.
+const MIN_PROSE_WORDS: usize = 8;
 
 const FIX: &str = "Finish the sentence, and write what follows it.";
 
-/// The finding for a paragraph without a full stop.
+/// The reason for a finding about a paragraph without a full stop.
 const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
 
-const OPEN_MARKS: &str = "the text stops inside of brackets or marks that are not closed";
+const OPEN_MARKS: &str = "the text stops inside brackets or markup that is not closed";
 
-const STOPS_IN_WORD: &str = "the text stops inside of a word";
+const STOPS_IN_WORD: &str = "the text stops inside a word";
 
-const EMPTY_ITEM: &str = "the text stops at an item with nothing in it";
+const EMPTY_ITEM: &str = "the text stops at an empty list item";
 
-/// Whether a finding is likely in a document but not in a message: people and models often end messages without a
-/// full stop.
-pub(crate) fn is_weak(why: &str) -> bool {
+/// Returns whether a finding with this reason is reliable only in a document. People and models often end
+/// messages without a full stop.
+pub(crate) fn is_weak_in_messages(why: &str) -> bool {
     [WITHOUT_FULL_STOP, STOPS_IN_WORD].contains(&why)
 }
 
-/// Whether a text stops in the middle of a sentence, by the check of [`Guard`](crate::Guard).
+/// Returns whether a text stops in the middle of a sentence, by the same check as in [`Guard`](crate::Guard).
 ///
 /// ```
 /// use endmark_guard::{Artifact, stops_in_mid_sentence};
@@ -51,7 +54,7 @@ pub fn stops_in_mid_sentence(artifact: &Artifact<'_>) -> bool {
 
 /// Detects a text that stops in the middle of a sentence.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
-    if artifact.kind() != Kind::Markdown {
+    if artifact.kind() != ArtifactKind::Markdown {
         return None;
     }
     check_last_block(artifact).or_else(|| {
@@ -69,7 +72,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     })
 }
 
-/// Whether a line is only a list marker.
+/// Returns whether a line is only a list marker.
 fn is_marker(line: &str) -> bool {
     let sign = line.trim_start().trim_end_matches("[ ]").trim_end();
     let number = sign.trim_end_matches(['.', ')']);
@@ -79,12 +82,13 @@ fn is_marker(line: &str) -> bool {
             && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a text that ends in a letter stops inside a word. In that case the text has this word nowhere else. It
-/// also has a longer word with this prefix, or few words that end in these letters. Of 1,159 documents cut inside a
-/// word this detects 86 %. It also flags 16 % of their blocks that end in a letter, and 2 % of documents end in a
-/// letter.
+/// Returns whether a text that ends in a letter probably stops inside a word.
+///
+/// This is the case if its last word occurs only once and is a prefix of another word, or if few words end in
+/// the same letters. The check detects 86 % of 1,159 documents that were cut inside a word. It also flags
+/// 16 % of all blocks that end in a letter, but only 2 % of documents end in a letter.
 fn stops_in_word(text: &str) -> bool {
-    /// The minimum number of words that must contain an ending before it counts.
+    /// At least this many words must contain an ending before it is used.
     const MIN_WORDS: usize = 3;
     let before = text.trim_end_matches(char::is_alphabetic);
     let word = &text[before.len()..];
@@ -114,25 +118,26 @@ fn check_last_block(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
         return None;
     }
     let text = artifact.text();
-    // Text after the block that is not a block itself, such as link targets, follows the sentence.
+    // If other text follows the block, such as link targets, the author finished the sentence.
     if !text[last.range.end..].trim().chars().all(|sign| "*_`)]\"'".contains(sign)) {
         return None;
     }
     let block = text[last.range.clone()].trim_end();
-    let why = certain(block).or_else(|| without_full_stop(artifact, last))?;
+    let why = certain_cut(block).or_else(|| without_full_stop(artifact, last))?;
     let line = block.lines().next_back().unwrap_or_default();
     let start = last.range.start + block.len() - line.len();
     let start = start + line.len() - line.trim_start().len();
     Some(UnplacedFinding::new(Check::MidSentence, start..last.range.start + block.len(), why, FIX))
 }
 
-/// Returns why a block certainly stops in the middle of a sentence.
-fn certain(block: &str) -> Option<&'static str> {
+/// Returns the reason why a block certainly stops in the middle of a sentence, or `None` if that is
+/// uncertain.
+fn certain_cut(block: &str) -> Option<&'static str> {
     let closed = block.trim_end_matches(['*', '_', '`']);
     let last = closed.chars().next_back()?;
     let ranges = words(block);
-    if matches!(last, ':' | '：') && !is_picture(closed) {
-        return Some("the text stops behind a colon, and what it announces is not there");
+    if matches!(last, ':' | '：') && !ends_with_emoji_name(closed) {
+        return Some("the text stops after a colon, and the announced content is missing");
     }
     let is_open_link = block.rfind("](").is_some_and(|at| !block[at..].contains(')'));
     let is_open_strong = block.matches("**").count() % 2 == 1
@@ -146,17 +151,17 @@ fn certain(block: &str) -> Option<&'static str> {
     match last {
         '(' if closed.ends_with(":(") || closed.ends_with("=(") => {}
         ',' | '，' | '、' | '(' | '（' | '[' | '“' | '„' | '«' | '「' | '&' => {
-            return Some("the text stops behind a sign that something has to follow");
+            return Some("the text stops after a character that cannot end a sentence");
         }
         _ => {}
     }
-    // The list is in lower case: a capitalised word or one with markup is a name.
+    // The list is in lower case, because a capitalised word or one with markup is probably a name.
     if last.is_alphanumeric()
         && closed.len() == block.len()
-        && UNFINISHED.contains(last_word(block))
+        && UNFINISHED_WORDS.contains(last_word(block))
         && count_last_words(block) >= 4
     {
-        return Some("the text stops at a word that something has to follow");
+        return Some("the text stops at a word that cannot end a sentence");
     }
     let opened = block.matches('(').count() + block.matches('（').count();
     let closed = block.matches(')').count() + block.matches('）').count();
@@ -169,25 +174,26 @@ fn count_last_words(block: &str) -> usize {
     block.get(from..).map_or(0, |sentence| words(sentence).len())
 }
 
-/// Detects a prose paragraph without a full stop, unless another prose paragraph lacks one too. Such a text makes
-/// `endmark detect` answer `undecided`.
+/// Detects a prose paragraph without a full stop. Returns `None` if another prose paragraph lacks one, too.
+/// For a paragraph without a full stop, `endmark detect` reports `undecided`.
 fn without_full_stop(artifact: &Artifact<'_>, last: &Block) -> Option<&'static str> {
     let is_paragraph = last.kind == BlockKind::Paragraph;
-    let stops = is_paragraph && detect(artifact.body().as_bytes(), &Format::Markdown).hint.is_some();
+    let lacks_full_stop =
+        is_paragraph && detect(artifact.body().as_bytes(), &Format::Markdown).hint.is_some();
     let others =
         artifact.outline().blocks().iter().filter(|other| {
             other.kind == BlockKind::Paragraph && other.range != last.range && !other.is_quoted
         });
-    let ends_so = move || {
+    let another_lacks_full_stop = move || {
         let text = artifact.text();
         others
             .map(|other| text[other.range.clone()].trim_end())
             .any(|other| is_prose(other) && !ends_sentence(other))
     };
-    // A number, a name or an abbreviation may also end a bibliography entry or a note.
+    // A bibliography entry or a note may end with a number, a name or an abbreviation.
     let word = last_word(&artifact.text()[last.range.clone()]);
     let is_closed = word.starts_with(|first: char| first.is_uppercase() || first.is_numeric());
-    (stops && !is_closed && !ends_so()).then_some(WITHOUT_FULL_STOP)
+    (lacks_full_stop && !is_closed && !another_lacks_full_stop()).then_some(WITHOUT_FULL_STOP)
 }
 
 fn last_word(block: &str) -> &str {
@@ -196,7 +202,7 @@ fn last_word(block: &str) -> &str {
 
 fn is_prose(block: &str) -> bool {
     let begins = block.starts_with(|first: char| first.is_alphabetic() || "\"'“‘(*_«„「".contains(first));
-    begins && words(block).len() >= PROSE_WORDS
+    begins && words(block).len() >= MIN_PROSE_WORDS
 }
 
 fn ends_sentence(block: &str) -> bool {
@@ -208,8 +214,8 @@ fn ends_sentence(block: &str) -> bool {
     })
 }
 
-/// Whether a text ends with an emoji name such as `:smile:`.
-fn is_picture(text: &str) -> bool {
+/// Returns whether a text ends with the name of an emoji, such as `:smile:`.
+fn ends_with_emoji_name(text: &str) -> bool {
     let inner = text.strip_suffix(':').and_then(|before| before.rsplit(char::is_whitespace).next());
     inner.is_some_and(|inner| inner.starts_with(':'))
 }

@@ -3,9 +3,9 @@
 use crate::artifact::Artifact;
 use crate::finding::{Check, UnplacedFinding};
 
-/// Counts the lines that are not blank, without front matter.
-pub(crate) fn check(artifact: &Artifact<'_>, least: Option<usize>) -> Option<UnplacedFinding> {
-    let least = least?;
+/// Detects too few lines. Blank lines and front matter do not count.
+pub(crate) fn check(artifact: &Artifact<'_>, min_lines: Option<usize>) -> Option<UnplacedFinding> {
+    let least = min_lines?;
     let count = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();
     (count < least).then(|| {
         let why =

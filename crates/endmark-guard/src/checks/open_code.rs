@@ -3,15 +3,15 @@
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-use crate::artifact::{Artifact, Kind};
+use crate::artifact::{Artifact, ArtifactKind};
 use crate::finding::{Check, UnplacedFinding};
 
-/// Detects JSON that is cut, and code that ends inside an open bracket, string or comment.
+/// Detects incomplete JSON, and code that ends inside an open bracket, string or comment.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     match artifact.kind() {
-        Kind::Markdown => None,
-        Kind::Json => check_json(artifact),
-        Kind::Code => check_code(artifact),
+        ArtifactKind::Markdown => None,
+        ArtifactKind::Json => check_json(artifact),
+        ArtifactKind::Code => check_code(artifact),
     }
 }
 
@@ -40,11 +40,12 @@ enum OpenConstruct {
 
 fn check_code(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let body = artifact.body();
-    let open = open_at_end(body.as_bytes())?;
+    let open = open_construct(body.as_bytes())?;
     let end = artifact.end().end;
     let line = last_line(artifact.text(), end);
     let last = &artifact.text()[line.clone()];
-    // A complete file ends unindented. This also guards against misread brackets earlier in the file.
+    // A complete file ends without indentation. This also prevents findings after a misread bracket earlier
+    // in the file.
     let is_indented = last.starts_with([' ', '\t']);
     let begins_block = last.trim_end().ends_with(['{', '(', '[', ',', '=', '+', '\\']);
     if !is_indented && !begins_block && !matches!(open, OpenConstruct::Comment | OpenConstruct::LongString(_))
@@ -66,14 +67,15 @@ fn check_code(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     ))
 }
 
-/// Returns the line before an offset, up to the offset.
+/// Returns the last line before an offset, up to the offset.
 fn last_line(text: &str, end: usize) -> std::ops::Range<usize> {
     let start = memchr::memrchr(b'\n', &text.as_bytes()[..end]).map_or(0, |newline| newline + 1);
     start..end
 }
 
-/// Scans code of any language for open brackets, strings and comments. Returns `None` if brackets do not match.
-fn open_at_end(code: &[u8]) -> Option<OpenConstruct> {
+/// Returns the bracket, string or comment that is open at the end of code in any language. Returns `None` if
+/// brackets do not match.
+fn open_construct(code: &[u8]) -> Option<OpenConstruct> {
     let has = |sign: &str| memchr::memmem::find(code, sign.as_bytes()).is_some();
     let slashes = has("//") || has("/*") || has(";\n") || has("{\n");
     let mut open: Vec<u8> = Vec::new();
@@ -96,7 +98,7 @@ fn open_at_end(code: &[u8]) -> Option<OpenConstruct> {
             b'"' | b'\'' => match string_length(rest, byte) {
                 Some(length) => at += length,
                 None if byte == b'"' && !rest.contains(&b'\n') => return Some(OpenConstruct::String(byte)),
-                // An apostrophe or a lifetime.
+                // This is an apostrophe or a lifetime, not a string.
                 None => at += 1,
             },
             b'(' | b'[' | b'{' => {
@@ -109,7 +111,7 @@ fn open_at_end(code: &[u8]) -> Option<OpenConstruct> {
                     b']' => b'[',
                     _ => b'{',
                 };
-                // Brackets that do not match were misread, so there is no verdict.
+                // Brackets that do not match were misread, so the result would be wrong.
                 if open.pop() != Some(opener) {
                     return None;
                 }
@@ -125,7 +127,7 @@ fn line_length(rest: &[u8]) -> usize {
     memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1)
 }
 
-/// Returns the length of a string that ends in its line.
+/// Returns the length of a string that ends on the same line.
 fn string_length(rest: &[u8], quote: u8) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,13 +1,13 @@
 //! Checks whether the text stops inside a table.
 
-use crate::artifact::{Artifact, BlockKind, Kind};
+use crate::artifact::{Artifact, ArtifactKind, BlockKind};
 use crate::finding::{Check, UnplacedFinding};
 
 const FIX: &str = "Write the rest of the table.";
 
-/// Detects a table at the end of a text that has no rows, or whose last row is incomplete.
+/// Detects a table at the end of a text that has no rows, or an incomplete last row.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
-    let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
+    let last = artifact.outline().last().filter(|_| artifact.kind() == ArtifactKind::Markdown)?;
     let text = artifact.text();
     let table = artifact
         .outline()
@@ -42,7 +42,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     (breaks_off || has_fewer).then(|| UnplacedFinding::new(Check::OpenTable, range, why, FIX))
 }
 
-/// A table whose delimiter row is missing is parsed as a paragraph.
+/// Detects a table without a delimiter row, which is parsed as a paragraph.
 fn check_paragraph(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let last =
         artifact.outline().last().filter(|last| last.kind == BlockKind::Paragraph && !last.is_quoted)?;

@@ -2,13 +2,13 @@
 
 use crate::artifact::{Artifact, Heading, normalise_title};
 use crate::finding::{Check, UnplacedFinding};
-use crate::phrases::{DEFAULT, Scope, words};
+use crate::phrases::{BUILT_IN_PHRASES, PhraseScope, words};
 
 /// The minimum similarity of two titles for a suggestion.
-const MIN_LIKENESS: f64 = 0.6;
+const MIN_TITLE_SIMILARITY: f64 = 0.6;
 
-/// Detects required sections that are missing or empty, and a last heading without content. `before` has the findings
-/// of earlier checks.
+/// Detects required sections that are missing or empty, and a last heading without content. `before` contains
+/// the findings of earlier checks.
 pub(crate) fn check(
     artifact: &Artifact<'_>,
     required: &[String],
@@ -26,8 +26,12 @@ pub(crate) fn check(
     found
 }
 
-fn check_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<UnplacedFinding> {
-    let (level, title) = parse_required_title(wanted);
+fn check_required(
+    artifact: &Artifact<'_>,
+    required_title: &str,
+    found_at: &[usize],
+) -> Option<UnplacedFinding> {
+    let (level, title) = parse_required_title(required_title);
     let headings = artifact.outline().headings();
     let fits = |heading: &&Heading| {
         level.is_none_or(|level| heading.level == level) && normalise_title(&heading.title) == title
@@ -38,24 +42,25 @@ fn check_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> 
         return None;
     }
     Some(match places.first().and_then(|&index| headings.get(index)) {
-        Some(heading) => empty_finding(heading, wanted),
-        None => missing_finding(artifact, wanted, &title),
+        Some(heading) => empty_finding(heading, required_title),
+        None => missing_finding(artifact, required_title, &title),
     })
 }
 
-/// Parses a required title: `## Risks` requires a level, `Risks` does not.
-fn parse_required_title(wanted: &str) -> (Option<u8>, String) {
-    let signs = wanted.trim_start().bytes().take_while(|byte| *byte == b'#').count();
+/// Returns the required level and the normalised title: `## Risks` requires level 2, `Risks` allows any
+/// level.
+fn parse_required_title(required_title: &str) -> (Option<u8>, String) {
+    let signs = required_title.trim_start().bytes().take_while(|byte| *byte == b'#').count();
     let level = u8::try_from(signs).ok().filter(|level| (1..=6).contains(level));
-    (level, normalise_title(wanted.trim_start().trim_start_matches('#')))
+    (level, normalise_title(required_title.trim_start().trim_start_matches('#')))
 }
 
 fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
-/// Whether a section has only placeholders that no earlier check found: dots, a field, its own title in brackets,
-/// `todo`.
+/// Returns whether a section contains only placeholders that no earlier check found: dots, a field, its own
+/// title in brackets, or `todo`.
 fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
     let title =
@@ -65,15 +70,19 @@ fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
         let is_field = text.starts_with(['{', '[', '<', '%', '$'])
             && text.chars().all(|sign| sign.is_alphanumeric() || "{}[]<>%$_-. ".contains(sign))
             && (text.starts_with("{{") || text.to_lowercase().contains(&title));
-        let is_phrase = || DEFAULT.in_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
+        let is_phrase = || {
+            BUILT_IN_PHRASES
+                .in_scope(PhraseScope::Section)
+                .any(|phrase| phrase.covers_all(text, &words(text)))
+        };
         let next = places.get(places.partition_point(|place| *place < block.range.start));
         let is_found = next.is_some_and(|place| *place < block.range.end);
         !is_found && (is_field || text.chars().all(|sign| ".…?[](){}<>-*_` \n".contains(sign)) || is_phrase())
     })
 }
 
-fn empty_finding(heading: &Heading, wanted: &str) -> UnplacedFinding {
-    let why = format!("the section `{}` has a heading and no content under it", wanted.trim());
+fn empty_finding(heading: &Heading, required_title: &str) -> UnplacedFinding {
+    let why = format!("the section `{}` has a heading and no content under it", required_title.trim());
     UnplacedFinding::new(
         Check::SectionEmpty,
         heading.range.clone(),
@@ -82,18 +91,19 @@ fn empty_finding(heading: &Heading, wanted: &str) -> UnplacedFinding {
     )
 }
 
-fn missing_finding(artifact: &Artifact<'_>, wanted: &str, title: &str) -> UnplacedFinding {
-    let likeness =
+fn missing_finding(artifact: &Artifact<'_>, required_title: &str, title: &str) -> UnplacedFinding {
+    let similarity =
         |heading: &&Heading| strsim::normalized_damerau_levenshtein(&normalise_title(&heading.title), title);
-    let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= MIN_LIKENESS);
-    let nearest = nearest.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+    let nearest =
+        artifact.outline().headings().iter().filter(|heading| similarity(heading) >= MIN_TITLE_SIMILARITY);
+    let nearest = nearest.max_by(|left, right| similarity(left).total_cmp(&similarity(right)));
     let hint =
-        nearest.map(|it| format!("; the nearest there is says `{}`", it.title.trim())).unwrap_or_default();
-    let fix = format!("Add a heading `{}` with its content{hint}.", wanted.trim());
+        nearest.map(|it| format!("; the most similar heading is `{}`", it.title.trim())).unwrap_or_default();
+    let fix = format!("Add a heading `{}` with its content{hint}.", required_title.trim());
     UnplacedFinding::new(
         Check::SectionMissing,
         artifact.end(),
-        format!("the section `{}` is missing", wanted.trim()),
+        format!("the section `{}` is missing", required_title.trim()),
         fix,
     )
 }
@@ -118,7 +128,7 @@ fn stops_at_heading(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     ))
 }
 
-/// Whether a heading names a version or a date, whose section may be empty.
+/// Returns whether a heading is a version or a date. Such a section may be empty.
 fn is_version(title: &str) -> bool {
     let is_unreleased =
         title.trim_matches(|sign: char| !sign.is_alphanumeric()).eq_ignore_ascii_case("unreleased");

@@ -1,4 +1,4 @@
-//! The surroundings of an anchor, computed once for all phrases that may be there.
+//! The sentence and the comment around an anchor, computed once for all phrases with that anchor.
 
 use std::ops::Range;
 
@@ -7,26 +7,26 @@ use crate::artifact::{
 };
 use crate::phrases::{Phrase, is_about, words};
 
-/// The maximum number of bytes of a phrase after its anchor.
-const REACH_BYTES: usize = 200;
+/// The maximum length of a phrase after its anchor, in bytes.
+const MAX_BYTES_AFTER_ANCHOR: usize = 200;
 
-/// The maximum number of words of a phrase before its anchor.
-const REACH_WORDS: usize = 24;
+/// The maximum length of a phrase before its anchor, in words.
+const MAX_WORDS_BEFORE_ANCHOR: usize = 24;
 
-/// A sentence of the author, not a quotation.
+/// A sentence by the author, not a quotation.
 #[derive(Debug)]
 pub(crate) struct Sentence<'a> {
     pub(crate) text: &'a str,
     pub(crate) block: &'a Block,
-    /// The index of the block.
-    pub(crate) index: usize,
+    /// The index of the block in the outline.
+    pub(crate) block_index: usize,
     pub(crate) range: Range<usize>,
     words: Vec<Range<usize>>,
 }
 
 impl<'a> Sentence<'a> {
-    /// Returns the sentence at an offset, if there is one.
-    pub(crate) fn at(artifact: &'a Artifact<'_>, at: usize) -> Option<Self> {
+    /// Returns the sentence at an offset, or `None` if there is no sentence by the author.
+    pub(crate) fn at_offset(artifact: &'a Artifact<'_>, at: usize) -> Option<Self> {
         let (index, block) = artifact.outline().block_at(at)?;
         let is_read = block.kind.is_text() || block.kind == BlockKind::Comment;
         if !is_read || block.is_quoted {
@@ -35,17 +35,17 @@ impl<'a> Sentence<'a> {
         let text = artifact.text();
         let range = sentence_at(text, block.range.clone(), at);
         let words = find_words(text, &range);
-        Some(Self { text, block, index, range, words })
+        Some(Self { text, block, block_index: index, range, words })
     }
 
-    /// Whether another anchor is in this sentence, with enough of the sentence after it.
+    /// Returns whether an anchor at this offset is in the sentence, and enough of the sentence follows it.
     pub(crate) fn is_around(&self, at: usize) -> bool {
-        let is_near =
-            at + REACH_BYTES < self.range.end || self.range.end - self.range.start < 2 * REACH_BYTES;
+        let is_near = at + MAX_BYTES_AFTER_ANCHOR < self.range.end
+            || self.range.end - self.range.start < 2 * MAX_BYTES_AFTER_ANCHOR;
         self.range.contains(&at) && is_near
     }
 
-    /// Whether the text at an offset is quoted.
+    /// Returns whether the text at an offset is quoted.
     pub(crate) fn is_quoted_at(&self, at: usize) -> bool {
         is_quoted(self.text, self.range.clone(), at)
     }
@@ -53,19 +53,22 @@ impl<'a> Sentence<'a> {
     /// Returns the match of a phrase around an offset.
     pub(crate) fn find(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
         let end = self.words.partition_point(|word| word.start <= at);
-        let found = phrase.find_from(self.text, &self.words, end.saturating_sub(REACH_WORDS)..end)?;
+        let found =
+            phrase.find_from(self.text, &self.words, end.saturating_sub(MAX_WORDS_BEFORE_ANCHOR)..end)?;
         let (first, last) = (self.words.get(found.start)?, self.words.get(found.end.checked_sub(1)?)?);
         Some(first.start..last.end)
     }
 
     /// Returns the part of the sentence around an offset that a phrase covers completely.
-    pub(crate) fn find_all(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
-        parts_around(self.text, self.range.clone(), at).into_iter().find(|part| self.is_all(phrase, part))
+    pub(crate) fn find_covered_part(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
+        parts_around(self.text, self.range.clone(), at)
+            .into_iter()
+            .find(|part| self.is_covered_by(phrase, part))
     }
 
-    /// Whether a phrase covers a part of the sentence completely.
-    pub(crate) fn is_all(&self, phrase: &Phrase, part: &Range<usize>) -> bool {
-        phrase.is_all(self.text, self.part_words(part))
+    /// Returns whether a phrase covers a part of the sentence completely.
+    pub(crate) fn is_covered_by(&self, phrase: &Phrase, part: &Range<usize>) -> bool {
+        phrase.covers_all(self.text, self.part_words(part))
     }
 
     /// Returns the words of a part of the sentence.
@@ -75,7 +78,7 @@ impl<'a> Sentence<'a> {
         self.words.get(first..end).unwrap_or_default()
     }
 
-    /// Whether the sentence talks about the text from an offset, or negates it.
+    /// Returns whether the words before an offset show that the sentence is about the phrase, or negates it.
     pub(crate) fn is_about(&self, at: usize) -> bool {
         is_about(self.text, self.part_words(&(self.range.start..at)))
     }
@@ -89,13 +92,13 @@ pub(crate) fn find_words(text: &str, range: &Range<usize>) -> Vec<Range<usize>> 
 
 /// A comment and its words.
 #[derive(Debug)]
-pub(crate) struct Remark {
+pub(crate) struct CommentWords {
     pub(crate) comment: Comment,
     pub(crate) words: Vec<Range<usize>>,
 }
 
-impl Remark {
-    /// Returns the comment in a line, if there is one.
+impl CommentWords {
+    /// Returns the comment in a line, or `None` if the line has no comment.
     pub(crate) fn in_line(text: &str, line: Range<usize>) -> Option<Self> {
         let comment = find_comment(text, line)?;
         let words = find_words(text, &comment.content);

@@ -1,15 +1,15 @@
 //! Errors of reading criteria.
 
-/// The reason why a template or a criteria file cannot be used.
+/// Error of a template or a criteria file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CriteriaError {
-    /// It contains no criteria.
+    /// The file contains no criteria.
     #[error("there is no criterion: {0}")]
-    None(String),
+    NoCriteria(String),
     /// The YAML, TOML or JSON cannot be parsed.
     #[error("the criteria cannot be read as {language}: {message}")]
     Unreadable {
-        /// The language that was assumed.
+        /// The assumed language.
         language: &'static str,
         /// The error and its position.
         message: String,
@@ -24,10 +24,10 @@ pub enum CriteriaError {
     },
     /// A criterion that occurs twice in different spellings.
     #[error("`{0}` is there twice, in two spellings")]
-    Twice(&'static str),
+    DuplicateKey(&'static str),
     /// A value of the wrong type or out of range.
     #[error("`{key}` must be {expected}")]
-    Value {
+    InvalidValue {
         /// The key as written.
         key: String,
         /// The expected value.
@@ -36,12 +36,12 @@ pub enum CriteriaError {
 }
 
 impl CriteriaError {
-    /// Returns what to do about it.
+    /// Returns a sentence that states how to correct the file.
     pub fn hint(&self) -> String {
         match self {
-            Self::None(_) => "Write `successCriteria:` into the front matter, with at least one of min_lines, required_sections, forbidden_phrases.",
+            Self::NoCriteria(_) => "Write `successCriteria:` into the front matter, with at least one of min_lines, required_sections, forbidden_phrases.",
             Self::Unreadable { .. } => "Correct it there; docs/guard.md has an example of each form.",
-            Self::UnknownKey { .. } | Self::Twice(_) | Self::Value { .. } => {
+            Self::UnknownKey { .. } | Self::DuplicateKey(_) | Self::InvalidValue { .. } => {
                 "The criteria are min_lines, required_sections, forbidden_phrases, forbidden_phrases_only and token_usage_warning_threshold; each can be written in camelCase, too."
             }
         }

@@ -1,10 +1,10 @@
-//! Reads criteria from a tree of values in any language.
+//! Reads criteria from parsed YAML, TOML or JSON.
 
 use serde_json::{Map, Value};
 
 use super::{Criteria, CriteriaError};
 
-/// The keys in snake case. Each is also accepted in camel case.
+/// The keys in snake case. Camel case is also accepted.
 const KEYS: [&str; 5] = [
     "min_lines",
     "required_sections",
@@ -13,14 +13,14 @@ const KEYS: [&str; 5] = [
     "token_usage_warning_threshold",
 ];
 
-/// The key of the table with all criteria.
-pub(super) const SECTION: &str = "success_criteria";
+/// The key of the table that contains the criteria.
+pub(super) const CRITERIA_KEY: &str = "success_criteria";
 
 /// The minimum similarity of two keys for a suggestion.
-const MIN_LIKENESS: f64 = 0.5;
+const MIN_KEY_SIMILARITY: f64 = 0.5;
 
-/// The largest value of `min_lines`.
-const MAX_LINES: u64 = 10_000_000;
+/// The largest allowed value of `min_lines`.
+const MAX_MIN_LINES: u64 = 10_000_000;
 
 /// Converts a key to snake case.
 pub(super) fn snake_case(key: &str) -> String {
@@ -34,23 +34,23 @@ pub(super) fn snake_case(key: &str) -> String {
     snake
 }
 
-/// Returns the value under `successCriteria` in any spelling.
-pub(super) fn section(object: &Map<String, Value>) -> Option<&Value> {
-    object.iter().find(|(key, _)| snake_case(key) == SECTION).map(|(_, value)| value)
+/// Returns the table with the criteria, under any spelling of its key.
+pub(super) fn criteria_table(object: &Map<String, Value>) -> Option<&Value> {
+    object.iter().find(|(key, _)| snake_case(key) == CRITERIA_KEY).map(|(_, value)| value)
 }
 
-/// Returns the most similar known key.
+/// Returns the most similar known key, or `None` if no key is similar enough.
 pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     let snake = snake_case(key);
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&snake, known);
-    let known = known.into_iter().filter(|known| likeness(known) >= MIN_LIKENESS);
+    let known = known.into_iter().filter(|known| likeness(known) >= MIN_KEY_SIMILARITY);
     known.max_by(|left, right| likeness(left).total_cmp(&likeness(right))).map(str::to_owned)
 }
 
-/// Parses criteria. Unknown keys are errors, because a misspelled criterion would never be applied.
+/// Parses criteria. An unknown key is an error, because a misspelled criterion would silently not be applied.
 pub(super) fn parse_criteria(value: &Value) -> Result<Criteria, CriteriaError> {
     let Value::Object(object) = value else {
-        return Err(CriteriaError::Value {
+        return Err(CriteriaError::InvalidValue {
             key: "successCriteria".to_owned(),
             expected: "a table of criteria",
         });
@@ -64,20 +64,24 @@ pub(super) fn parse_criteria(value: &Value) -> Result<Criteria, CriteriaError> {
             return Err(CriteriaError::UnknownKey { key: written.clone(), nearest: nearest(written, KEYS) });
         };
         if seen.contains(&key) {
-            return Err(CriteriaError::Twice(key));
+            return Err(CriteriaError::DuplicateKey(key));
         }
         seen.push(key);
-        let wrong = |expected| CriteriaError::Value { key: written.clone(), expected };
+        let wrong = |expected| CriteriaError::InvalidValue { key: written.clone(), expected };
         match key {
             "min_lines" => {
-                let lines = value.as_u64().filter(|lines| (1..=MAX_LINES).contains(lines));
+                let lines = value.as_u64().filter(|lines| (1..=MAX_MIN_LINES).contains(lines));
                 let lines = lines.and_then(|lines| usize::try_from(lines).ok());
                 criteria.min_lines =
                     Some(lines.ok_or_else(|| wrong("a whole number of lines, from 1 to 10,000,000"))?);
             }
-            "required_sections" => criteria.required_sections = texts(value).ok_or_else(|| wrong(LIST))?,
-            "forbidden_phrases" => criteria.forbidden_phrases = texts(value).ok_or_else(|| wrong(LIST))?,
-            "forbidden_phrases_only" => only = Some(texts(value).ok_or_else(|| wrong(LIST))?),
+            "required_sections" => {
+                criteria.required_sections = texts(value).ok_or_else(|| wrong(EXPECTED_LIST))?;
+            }
+            "forbidden_phrases" => {
+                criteria.forbidden_phrases = texts(value).ok_or_else(|| wrong(EXPECTED_LIST))?;
+            }
+            "forbidden_phrases_only" => only = Some(texts(value).ok_or_else(|| wrong(EXPECTED_LIST))?),
             _ => {
                 let threshold = value.as_f64().filter(|threshold| *threshold > 0.0 && *threshold <= 1.0);
                 criteria.token_usage_warning_threshold =
@@ -86,15 +90,15 @@ pub(super) fn parse_criteria(value: &Value) -> Result<Criteria, CriteriaError> {
         }
     }
     if seen.is_empty() {
-        return Err(CriteriaError::None("the table of criteria is empty".to_owned()));
+        return Err(CriteriaError::NoCriteria("the table of criteria is empty".to_owned()));
     }
     Ok(match only {
-        Some(only) => criteria.with_only(only),
+        Some(only) => criteria.with_only_forbidden_phrases(only),
         None => criteria,
     })
 }
 
-const LIST: &str = "a list of texts, each with at least one letter or digit";
+const EXPECTED_LIST: &str = "a list of texts, each with at least one letter or digit";
 
 fn texts(value: &Value) -> Option<Vec<String>> {
     let text =

@@ -3,7 +3,7 @@
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-use super::read::{nearest, parse_criteria, section, snake_case};
+use super::read::{criteria_table, nearest, parse_criteria, snake_case};
 use super::{Criteria, CriteriaError};
 use crate::artifact::{Language, front_matter};
 
@@ -12,13 +12,14 @@ use crate::artifact::{Language, front_matter};
 pub struct Template {
     /// The criteria for the artifact.
     pub criteria: Criteria,
-    /// The text after the front matter. An artifact that equals it is untouched. `None` for a criteria file.
+    /// The text after the front matter. An artifact with the same text is reported as untouched. `None` for a
+    /// criteria file.
     pub body: Option<String>,
 }
 
 impl Template {
-    /// Parses a template or a criteria file. The extension `.yaml`, `.yml`, `.toml` or `.json` marks a criteria file.
-    /// Other files are Markdown with front matter.
+    /// Parses a template or a criteria file. A file with the extension `.yaml`, `.yml`, `.toml` or `.json` is
+    /// a criteria file. Any other file is Markdown with front matter.
     ///
     /// ```
     /// use endmark_guard::Template;
@@ -29,7 +30,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be parsed, has no criteria, or has an unknown one.
+    /// Returns an error if the file cannot be parsed, contains no criteria, or contains an unknown criterion.
     pub fn read(name: &str, text: &str) -> Result<Self, CriteriaError> {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -40,25 +41,25 @@ impl Template {
                 .map_err(|error| parse_error("JSON", &error))?,
             _ => return Self::from_markdown(text),
         };
-        let table = value.as_object().and_then(section).unwrap_or(&value);
+        let table = value.as_object().and_then(criteria_table).unwrap_or(&value);
         if table.is_null() {
-            return Err(CriteriaError::None("the file is empty".to_owned()));
+            return Err(CriteriaError::NoCriteria("the file is empty".to_owned()));
         }
         Ok(Self { criteria: parse_criteria(table)?, body: None })
     }
 
     fn from_markdown(text: &str) -> Result<Self, CriteriaError> {
         let front = front_matter(text)
-            .ok_or_else(|| CriteriaError::None("the template has no front matter".to_owned()))?;
+            .ok_or_else(|| CriteriaError::NoCriteria("the template has no front matter".to_owned()))?;
         let value = match front.language {
             Language::Yaml => parse_yaml(front.source)?,
             Language::Toml => parse_toml(front.source)?,
         };
         let object = value
             .as_object()
-            .ok_or_else(|| CriteriaError::None("the front matter is no table".to_owned()))?;
-        let Some(table) = section(object) else {
-            let slip = object.keys().find(|key| nearest(key, [super::read::SECTION]).is_some());
+            .ok_or_else(|| CriteriaError::NoCriteria("the front matter is not a table".to_owned()))?;
+        let Some(table) = criteria_table(object) else {
+            let slip = object.keys().find(|key| nearest(key, [super::read::CRITERIA_KEY]).is_some());
             let misplaced = object.keys().find(|key| {
                 nearest(key, ["min_lines", "required_sections", "forbidden_phrases"])
                     .is_some_and(|nearest| nearest == snake_case(key))
@@ -69,13 +70,15 @@ impl Template {
                     nearest: Some("successCriteria".to_owned()),
                 },
                 (None, Some(key)) => {
-                    CriteriaError::None(format!("`{key}` is beside `successCriteria` instead of in it"))
+                    CriteriaError::NoCriteria(format!("`{key}` is beside `successCriteria` instead of in it"))
                 }
-                (None, None) => CriteriaError::None("the front matter has no `successCriteria`".to_owned()),
+                (None, None) => {
+                    CriteriaError::NoCriteria("the front matter has no `successCriteria`".to_owned())
+                }
             });
         };
         if table.is_null() {
-            return Err(CriteriaError::None("`successCriteria` is empty".to_owned()));
+            return Err(CriteriaError::NoCriteria("`successCriteria` is empty".to_owned()));
         }
         Ok(Self { criteria: parse_criteria(table)?, body: Some(text[front.body..].to_owned()) })
     }

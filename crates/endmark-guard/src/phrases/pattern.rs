@@ -1,4 +1,4 @@
-//! Patterns for phrases in many wordings: words, alternatives, optional parts and gaps.
+//! Patterns that match a phrase in many wordings: words, alternatives, optional parts and gaps.
 //!
 //! A pattern is a list of words separated by spaces. `a|b` matches either word, and `as_before` is a sequence of
 //! words inside an alternative. `continu*` matches any word with this prefix, `[the]` is optional, `~3` matches at
@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::words::{begins_with, is_same, is_unspaced};
 
-/// The named lists.
-pub(crate) type Classes = BTreeMap<String, String>;
+/// The named lists of words, by name.
+pub(crate) type WordLists = BTreeMap<String, String>;
 
 /// A parsed pattern.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct Pattern {
     first_letters: FirstLetters,
 }
 
-/// The ASCII letters that a match can begin with. Most words of a text begin with none of them.
+/// The ASCII letters with which a match can begin, as bits. Most words of a text begin with other letters.
 #[derive(Debug, Clone, Copy)]
 struct FirstLetters(u32);
 
@@ -29,31 +29,34 @@ impl FirstLetters {
         for element in elements {
             let Element::OneOf { alternatives, is_optional } = element else { return Self(u32::MAX) };
             for token in alternatives.iter().filter_map(|tokens| tokens.first()) {
-                letters |= token.word.bytes().next().map_or(u32::MAX, bit);
+                letters |= token.word.bytes().next().map_or(u32::MAX, letter_bit);
             }
             if !is_optional {
                 return Self(letters);
             }
         }
-        // A pattern requires at least one word.
+        // Every pattern contains at least one word.
         Self(letters)
     }
 
-    /// Whether a match may begin with this word. A word that does not begin with an ASCII letter is always admitted.
-    fn admit(self, word: &str) -> bool {
-        word.bytes().next().is_none_or(|first| !first.is_ascii_alphabetic() || self.0 & bit(first) != 0)
+    /// Returns whether a match may begin with this word. A word that does not begin with an ASCII letter is
+    /// always accepted.
+    fn may_match(self, word: &str) -> bool {
+        word.bytes()
+            .next()
+            .is_none_or(|first| !first.is_ascii_alphabetic() || self.0 & letter_bit(first) != 0)
     }
 }
 
 /// Returns the bit of a letter, or 0 for any other byte.
-fn bit(letter: u8) -> u32 {
+fn letter_bit(letter: u8) -> u32 {
     let place = letter.to_ascii_lowercase().wrapping_sub(b'a');
     if place < 26 { 1 << place } else { 0 }
 }
 
 #[derive(Debug, Clone)]
 enum Element {
-    /// One of these alternatives.
+    /// One of several sequences of words.
     OneOf { alternatives: Vec<Vec<Token>>, is_optional: bool },
     /// At most this many arbitrary words.
     Gap(usize),
@@ -61,9 +64,9 @@ enum Element {
 
 #[derive(Debug, Clone)]
 struct Token {
-    /// The word in lower case.
+    /// The word or the prefix, in lower case.
     word: String,
-    /// Whether it matches any word with this prefix.
+    /// Whether the token matches any word with this prefix.
     is_prefix: bool,
 }
 
@@ -79,14 +82,15 @@ impl Pattern {
     /// # Errors
     ///
     /// Returns a description of the syntax error.
-    pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
+    pub(crate) fn parse(source: &str, classes: &WordLists) -> Result<Self, String> {
         let elements = source.split_whitespace().map(|part| parse_element(part, classes));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
         let pattern = Self::new(elements);
         if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
     }
 
-    /// Creates a pattern that matches exactly the words of a phrase, or returns `None` if it has no words.
+    /// Creates a pattern that matches exactly the words of a phrase. Returns `None` if the phrase has no
+    /// words.
     pub(crate) fn literal(phrase: &str) -> Option<Self> {
         let word = |range: Range<usize>| Token { word: phrase[range].to_lowercase(), is_prefix: false };
         let tokens: Vec<Token> = super::words::words(phrase).into_iter().map(word).collect();
@@ -98,8 +102,8 @@ impl Pattern {
         Self { first_letters: FirstLetters::new(&elements), elements }
     }
 
-    /// Returns strings of which every matching text contains at least one. They are those of the element with the
-    /// longest strings, which are the rarest.
+    /// Returns strings, at least one of which occurs in every matching text. They belong to the element with
+    /// the longest strings, because these are the rarest.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let of_element = |element: &Element| match element {
             Element::OneOf { alternatives, is_optional: false } => {
@@ -111,9 +115,9 @@ impl Pattern {
         self.elements.iter().map(of_element).max_by_key(rarity).unwrap_or_default()
     }
 
-    /// Returns the length of the longest match at the first word, in words.
+    /// Returns the length in words of the longest match that begins at the first word.
     pub(crate) fn match_at(&self, text: &str, words: &[Range<usize>]) -> Option<usize> {
-        if !words.first().is_none_or(|first| self.first_letters.admit(&text[first.clone()])) {
+        if !words.first().is_none_or(|first| self.first_letters.may_match(&text[first.clone()])) {
             return None;
         }
         longest(&self.elements, text, words)
@@ -136,8 +140,8 @@ fn longest(elements: &[Element], text: &str, words: &[Range<usize>]) -> Option<u
     }
 }
 
-/// Returns the longest string that every match of these tokens contains. Characters of scripts without spaces are
-/// contiguous.
+/// Returns the longest string that occurs in every match of these tokens. Consecutive characters of a script
+/// without spaces form one string.
 fn longest_run(tokens: &[Token]) -> String {
     let mut runs: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -152,9 +156,9 @@ fn longest_run(tokens: &[Token]) -> String {
     runs.into_iter().max_by_key(String::len).unwrap_or_default()
 }
 
-fn parse_element(part: &str, classes: &Classes) -> Result<Element, String> {
+fn parse_element(part: &str, classes: &WordLists) -> Result<Element, String> {
     if let Some(count) = part.strip_prefix('~') {
-        return count.parse().map(Element::Gap).map_err(|_| format!("`{part}` is no gap"));
+        return count.parse().map(Element::Gap).map_err(|_| format!("`{part}` is not a gap"));
     }
     let (inner, is_optional) = match part.strip_prefix('[') {
         Some(inner) => (inner.strip_suffix(']').ok_or_else(|| format!("`{part}` is not closed"))?, true),
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, text: &str) -> Option<usize> {
-        let classes = Classes::from([("session".to_owned(), "session|turn".to_owned())]);
+        let classes = WordLists::from([("session".to_owned(), "session|turn".to_owned())]);
         Pattern::parse(pattern, &classes).unwrap().match_at(text, &words(text))
     }
 
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_rarest_word_is_the_anchor() {
-        let anchors = |pattern: &str| Pattern::parse(pattern, &Classes::new()).unwrap().anchors();
+        let anchors = |pattern: &str| Pattern::parse(pattern, &WordLists::new()).unwrap().anchors();
         assert_eq!(anchors("to be continued|continuing [tomorrowish]"), ["continued", "continuing"]);
         assert_eq!(anchors("其余 ~3 保持不变"), ["保持不变"]);
         assert_eq!(anchors("as_before_long|nowadays"), ["before", "nowadays"]);
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn an_invalid_pattern_is_refused_with_the_reason() {
         for wrong in ["~x", "[a", "<none>", "a||b", "~3", "[a] ~2"] {
-            assert!(Pattern::parse(wrong, &Classes::new()).is_err(), "{wrong}");
+            assert!(Pattern::parse(wrong, &WordLists::new()).is_err(), "{wrong}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Scripts without spaces between words. Each character is a separate word.
+/// Scripts without spaces between words. Each of their characters is a separate word.
 const UNSPACED: &[std::ops::RangeInclusive<char>] = &[
     '\u{0e00}'..='\u{0eff}',
     '\u{3005}'..='\u{3007}',
@@ -13,12 +13,12 @@ const UNSPACED: &[std::ops::RangeInclusive<char>] = &[
     '\u{20000}'..='\u{3ffff}',
 ];
 
-/// Whether a character is a separate word.
+/// Returns whether a character is a word of its own.
 pub(crate) fn is_unspaced(character: char) -> bool {
     character >= '\u{0e00}' && UNSPACED.iter().any(|range| range.contains(&character))
 }
 
-fn is_part(character: char) -> bool {
+fn is_word_character(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
         let next = characters.peek().map(|(_, next)| *next);
-        let continues = is_part(character) && !is_unspaced(character)
+        let continues = is_word_character(character) && !is_unspaced(character)
             || (open.is_some() && is_apostrophe(character) && next.is_some_and(char::is_alphanumeric));
         if continues {
             open.get_or_insert(at);
@@ -42,7 +42,7 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
         if let Some(start) = open.take() {
             words.push(start..at);
         }
-        if is_unspaced(character) && is_part(character) {
+        if is_unspaced(character) && is_word_character(character) {
             words.push(at..at + character.len_utf8());
         }
     }
@@ -50,26 +50,26 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// Whether a word equals a lower-case word, ignoring case.
+/// Returns whether a word equals a lower-case word, ignoring case.
 pub(crate) fn is_same(word: &str, lower: &str) -> bool {
-    if begins_otherwise(word, lower) {
+    if first_letters_differ(word, lower) {
         return false;
     }
     word.eq_ignore_ascii_case(lower)
         || ((!word.is_ascii() || word.contains('_')) && lowercase_chars(word).eq(lower.chars()))
 }
 
-/// Whether a word begins with a lower-case prefix, ignoring case.
+/// Returns whether a word begins with a lower-case prefix, ignoring case.
 pub(crate) fn begins_with(word: &str, lower: &str) -> bool {
-    if begins_otherwise(word, lower) {
+    if first_letters_differ(word, lower) {
         return false;
     }
     let mut characters = lowercase_chars(word);
     lower.chars().all(|expected| characters.next() == Some(expected))
 }
 
-/// Whether the first characters are different ASCII letters, which decides nearly every comparison.
-fn begins_otherwise(word: &str, lower: &str) -> bool {
+/// Returns whether the first characters are different ASCII letters. This decides nearly every comparison.
+fn first_letters_differ(word: &str, lower: &str) -> bool {
     match (word.as_bytes().first(), lower.as_bytes().first()) {
         (Some(first), Some(expected)) => {
             first.is_ascii_alphabetic()

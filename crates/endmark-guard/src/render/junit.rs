@@ -1,21 +1,21 @@
-//! Renders `JUnit` XML, which every CI server reads: one test case per artifact.
+//! Renders `JUnit` XML, which all CI servers can read, with one test case per artifact.
 
 use std::fmt::Write;
 
-use super::{AssessedArtifact, xml};
+use super::{AssessedArtifact, escape_xml};
 
-/// Returns a test suite with one case per artifact, and its findings as failures.
-pub fn junit(judged: &[AssessedArtifact<'_>]) -> String {
-    let failed = judged.iter().filter(|one| !one.report.findings().is_empty()).count();
+/// Returns a test suite with one test case per artifact. The findings are its failures.
+pub fn junit(artifacts: &[AssessedArtifact<'_>]) -> String {
+    let failed = artifacts.iter().filter(|one| !one.report.findings().is_empty()).count();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "<testsuites tests=\"{0}\" failures=\"{failed}\"><testsuite name=\"endmark guard\" tests=\"{0}\" failures=\"{failed}\">",
-        judged.len()
+        artifacts.len()
     );
-    for one in judged {
-        let path = xml(one.path);
+    for one in artifacts {
+        let path = escape_xml(one.path);
         let _ = write!(text, "<testcase name=\"{path}\" classname=\"endmark.guard\" file=\"{path}\">");
         if let Some(first) = one.report.findings().first() {
             let mut lines: Vec<String> = one
@@ -45,8 +45,8 @@ pub fn junit(judged: &[AssessedArtifact<'_>]) -> String {
                 text,
                 "<failure type=\"{}\" message=\"{}\">{}</failure>",
                 one.report.verdict().name(),
-                xml(&format!("{}: {}", first.check.name(), first.why)),
-                xml(&lines.join("\n"))
+                escape_xml(&format!("{}: {}", first.check.name(), first.why)),
+                escape_xml(&lines.join("\n"))
             );
         }
         text.push_str("</testcase>\n");

@@ -8,13 +8,13 @@ use crate::finding::{Check, Finding};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// Returns one run with one result per finding. Each check is a rule.
-pub fn sarif(judged: &[AssessedArtifact<'_>], version: &str) -> Value {
+/// Returns a SARIF log with one run, and one result per finding. Each check is a rule.
+pub fn sarif(artifacts: &[AssessedArtifact<'_>], version: &str) -> Value {
     let rules: Vec<Value> = Check::ALL
         .iter()
         .map(|check| json!({"id": check.name(), "shortDescription": {"text": check.description()}, "defaultConfiguration": {"level": "error"}}))
         .collect();
-    let results: Vec<Value> = judged
+    let results: Vec<Value> = artifacts
         .iter()
         .flat_map(|one| one.report.findings().iter().map(|finding| result(one.path, finding)))
         .collect();
@@ -39,14 +39,14 @@ fn result(path: &str, finding: &Finding) -> Value {
         "ruleId": finding.check.name(),
         "ruleIndex": rule,
         "level": "error",
-        // A bracket would begin a link.
+        // Escape brackets, because they would begin a link.
         "message": {"text": format!("{}. {}", finding.why, finding.fix).replace('[', "\\[").replace(']', "\\]")},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri(path)}, "region": region}}],
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": escape_uri(path)}, "region": region}}],
     })
 }
 
 /// Escapes a path as a relative URI reference.
-fn uri(path: &str) -> String {
+fn escape_uri(path: &str) -> String {
     let path = path.replace('\\', "/");
     path.bytes()
         .map(|byte| match byte {

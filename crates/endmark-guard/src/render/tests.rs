@@ -7,7 +7,7 @@ fn report() -> Assessment {
 }
 
 #[test]
-fn every_output_format_names_positions_and_escapes_text() {
+fn every_output_format_contains_positions_and_escaped_text() {
     let (report, whole) =
         (report(), Guard::new(Criteria::default()).judge(&Artifact::read("All is well.\n")));
     let judged = [
@@ -46,5 +46,5 @@ fn every_output_format_names_positions_and_escapes_text() {
 
 #[test]
 fn characters_invalid_in_xml_are_replaced() {
-    assert_eq!(super::xml("a\u{0}\u{1b}[1m<&\"\n"), "a\u{fffd}\u{fffd}[1m&lt;&amp;&quot;&#10;");
+    assert_eq!(super::escape_xml("a\u{0}\u{1b}[1m<&\"\n"), "a\u{fffd}\u{fffd}[1m&lt;&amp;&quot;&#10;");
 }

@@ -19,19 +19,19 @@ fn stub(fingerprint: &str) -> AttemptResult {
         checks_pass: false,
         fingerprint: fingerprint.to_owned(),
         verdict: AttemptVerdict::Whole,
-        usage: Usage::default(),
+        usage: AgentUsage::default(),
         run_seconds: 1,
         was_stopped_at_ceiling: false,
     }
 }
 
-fn attempt(run: &mut Run, attempted: AttemptResult) -> Vec<Notice> {
+fn attempt(run: &mut Run, result: AttemptResult) -> Vec<Notice> {
     run.handle(RunEvent::Started);
-    run.handle(RunEvent::Ended(attempted))
+    run.handle(RunEvent::Ended(result))
 }
 
 #[test]
-fn the_last_attempt_is_judged_before_the_limit() {
+fn the_artifact_is_judged_before_the_attempt_limit() {
     let mut run = run_with_attempts(2);
     attempt(&mut run, stub("a"));
     let finished = AttemptResult { checks_pass: true, ..stub("b") };
@@ -39,7 +39,7 @@ fn the_last_attempt_is_judged_before_the_limit() {
 }
 
 #[test]
-fn an_unfinished_artifact_is_released_with_one_event() {
+fn an_unfinished_artifact_is_released_with_one_notice() {
     let mut run = run_with_attempts(2);
     attempt(&mut run, stub("a"));
     let notices = attempt(&mut run, stub("a"));
@@ -55,7 +55,7 @@ fn a_resumed_run_keeps_its_remaining_attempts_and_budget() {
     let mut run = Run::resume(limits, rule, before);
     assert_eq!((run.state(), run.next_step(), run.token_usage()), (State::Queued, RunStep::Start(2), usage));
     run.handle(RunEvent::Started);
-    let cost = Usage { run: usage, cost_nanodollars: Some(4), ..Usage::default() };
+    let cost = AgentUsage { run: usage, cost_nanodollars: Some(4), ..AgentUsage::default() };
     run.handle(RunEvent::Used(cost.clone(), 6));
     assert_eq!((run.next_step(), run.token_usage().total, run.nanodollars()), (RunStep::Stop, 220, Some(10)));
     let notices = run.handle(RunEvent::Ended(AttemptResult { usage: cost, ..stub("a") }));
@@ -69,7 +69,7 @@ fn two_attempts_without_changes_end_the_run() {
         assert_eq!(attempt(&mut run, stub("same")), [Notice::RetryQueued(Reason::ContextGuardFail)]);
     }
     assert_eq!(attempt(&mut run, stub("same")), [Notice::Failed(Reason::Stalled)]);
-    // Progress in between resets the count.
+    // An attempt with progress resets the count.
     let mut run = run_with_attempts(9);
     for fingerprint in ["a", "a", "b", "b"] {
         assert_eq!(attempt(&mut run, stub(fingerprint)), [Notice::RetryQueued(Reason::ContextGuardFail)]);
@@ -78,7 +78,7 @@ fn two_attempts_without_changes_end_the_run() {
 
 #[test]
 fn a_call_over_the_threshold_warns_and_ends_a_stub_run() {
-    let full = Usage { largest_call_tokens: Some(90_000), ..Usage::default() };
+    let full = AgentUsage { largest_call_tokens: Some(90_000), ..AgentUsage::default() };
     let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
     let warned = run.handle(RunEvent::Used(full.clone(), 1));
@@ -91,7 +91,7 @@ fn a_call_over_the_threshold_warns_and_ends_a_stub_run() {
 
 #[test]
 fn the_sum_of_all_calls_only_warns() {
-    let sum = Usage { run: TokenUsage::new(500_000, 1), ..Usage::default() };
+    let sum = AgentUsage { run: TokenUsage::new(500_000, 1), ..AgentUsage::default() };
     let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
     let ended = run.handle(RunEvent::Ended(AttemptResult { usage: sum, ..stub("a") }));
@@ -99,8 +99,8 @@ fn the_sum_of_all_calls_only_warns() {
 }
 
 #[test]
-fn a_ceiling_ends_an_attempt_but_its_artifact_counts() {
-    let dear = Usage { cost_nanodollars: Some(600), ..Usage::default() };
+fn an_attempt_stopped_at_a_limit_can_still_succeed() {
+    let dear = AgentUsage { cost_nanodollars: Some(600), ..AgentUsage::default() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let mut run = Run::new(limits(5, 1_000, Some(1_000)), rule);
     attempt(&mut run, AttemptResult { usage: dear.clone(), ..stub("a") });
@@ -121,7 +121,8 @@ fn a_ceiling_ends_an_attempt_but_its_artifact_counts() {
 
 #[test]
 fn usage_of_attempts_is_added_up() {
-    let used = Usage { run: TokenUsage::new(100, 10), cost_nanodollars: Some(7), ..Usage::default() };
+    let used =
+        AgentUsage { run: TokenUsage::new(100, 10), cost_nanodollars: Some(7), ..AgentUsage::default() };
     let mut run = run_with_attempts(3);
     for _ in 0..2 {
         attempt(&mut run, AttemptResult { usage: used.clone(), ..stub("a") });
@@ -132,13 +133,13 @@ fn usage_of_attempts_is_added_up() {
     assert_eq!((run.token_usage().total, run.nanodollars()), (330, Some(21)));
 }
 
-fn any_usage() -> impl Strategy<Value = Usage> {
+fn any_usage() -> impl Strategy<Value = AgentUsage> {
     (0..200_000_u64, proptest::option::of(0..200_000_u64), proptest::option::of(0..50_u64)).prop_map(
-        |(input, largest_call_tokens, cost_nanodollars)| Usage {
+        |(input, largest_call_tokens, cost_nanodollars)| AgentUsage {
             run: TokenUsage::new(input, 1),
             largest_call_tokens,
             cost_nanodollars,
-            ..Usage::default()
+            ..AgentUsage::default()
         },
     )
 }
@@ -167,7 +168,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
 }
 
 proptest! {
-    /// Any state receives any event: the invariants of a run always hold.
+    /// The invariants of a run hold for any event in any state.
     #[test]
     fn run_invariants_hold_for_any_events(
         events in proptest::collection::vec(any_event(), 1..60),
@@ -189,7 +190,7 @@ proptest! {
                 prop_assert_eq!((run.state(), run.attempt()), before);
                 prop_assert!(notices.is_empty());
             }
-            // A finished attempt ends the running state.
+            // The end of an attempt ends the running state.
             prop_assert!(!did_end || run.state() != State::Running);
             // The number of attempts never exceeds the limit.
             prop_assert!(run.attempt() <= attempts);
@@ -202,7 +203,7 @@ proptest! {
             prop_assert!(!is_exhausted || run.state() == State::Released);
         }
         prop_assert_eq!(ends, usize::from(run.state().is_final()));
-        // Following the steps always ends the run.
+        // A driver that follows the steps always reaches the end of the run.
         let mut steps = 0;
         while run.next_step() != RunStep::Done {
             match run.next_step() {

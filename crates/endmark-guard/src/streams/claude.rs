@@ -1,26 +1,26 @@
 //! Claude Code: `claude -p --output-format stream-json --verbose`.
 //!
-//! Known false success reports are `success` with a stop reason of `tool_use` or `max_tokens`, or without text, and
-//! `success` with `is_error`. A result may also be missing from the count of results. Usage is repeated in every line
-//! of a message.
+//! Known false reports are `success` with the stop reason `tool_use` or `max_tokens`, `success` without text,
+//! and `success` with `is_error`. A result may also be missing, which the index of a later result shows. Each
+//! line of a message repeats the usage of that message.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::account::{Account, nanodollars, open_points, text, tokens};
-use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion};
+use super::account::{AttemptState, nanodollars, open_points, text, tokens};
+use super::{AttemptJudgement, ProcessEnd, StreamParser, exhaustion};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// The maximum number of messages to distinguish, so that the lines of one message count once. A run has some
-/// thousands.
+/// The maximum number of messages whose lines are counted only once. A run has at most some thousands of
+/// messages.
 const MAX_MESSAGES: usize = 1 << 16;
 
-/// The model of messages that Claude Code creates itself, for example for an error, without a model call.
-const NO_MODEL: &str = "<synthetic>";
+/// The model name of messages that Claude Code creates without a model call, for example for an error.
+const SYNTHETIC_MODEL: &str = "<synthetic>";
 
-/// The text after several consecutive replies were cut at the output limit.
+/// A part of the error text after several consecutive replies reached the output limit.
 const OUTPUT_MAXIMUM: &str = "output token maximum";
 
 /// Parses the stream of Claude Code.
@@ -29,32 +29,33 @@ pub(super) struct Claude {
     /// The usage of each message by id.
     messages: HashMap<String, TokenUsage>,
     /// The last result.
-    result: Option<Outcome>,
-    /// Why the last message was cut, if it was.
+    result: Option<ResultEvent>,
+    /// The reason why the last message counts as cut, if it does.
     cut: Option<String>,
-    /// The stop reason of the last message, if a line of it has one.
+    /// The stop reason of the last message, if one of its lines contains it.
     stop_reason: Option<String>,
-    /// Whether its last content is a tool call.
+    /// Whether the last message ends with a tool call.
     ends_in_call: bool,
-    /// Whether a result is missing: an index was higher than the number of results so far.
-    results_missing: bool,
-    results: u64,
+    /// Whether a result is missing, because the index of a result was higher than the number of earlier
+    /// results.
+    is_result_missing: bool,
+    result_count: u64,
 }
 
 /// The final result event.
 #[derive(Debug)]
-struct Outcome {
+struct ResultEvent {
     subtype: String,
     is_error: bool,
-    /// Missing or null in older versions; the last message has it instead.
+    /// The stop reason. In older versions it is missing or null, and the last message contains it instead.
     stop_reason: Option<String>,
     terminal_reason: Option<String>,
     text: String,
     errors: String,
 }
 
-impl Dialect for Claude {
-    fn read_event(&mut self, event: &Value, account: &mut Account) {
+impl StreamParser for Claude {
+    fn read_event(&mut self, event: &Value, account: &mut AttemptState) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         if let Some(session) = text(event, "session_id") {
@@ -62,7 +63,7 @@ impl Dialect for Claude {
         }
         match kind {
             "system" if text(event, "subtype") == Some("init") => {
-                // After a result, this is the next turn of the same process.
+                // If a result came before, this event begins the next turn of the same process.
                 account.is_over = false;
                 if let Some(model) = text(event, "model") {
                     account.usage.model = Some(model.to_owned());
@@ -74,7 +75,7 @@ impl Dialect for Claude {
         }
     }
 
-    fn judge(&self, account: &Account, _process: ProcessEnd) -> AttemptJudgement {
+    fn judge(&self, account: &AttemptState, _process: ProcessEnd) -> AttemptJudgement {
         let Some(result) = &self.result else {
             return match &self.cut {
                 Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut.clone()),
@@ -86,29 +87,31 @@ impl Dialect for Claude {
 }
 
 impl Claude {
-    fn read_assistant(&mut self, event: &Value, account: &mut Account) {
+    fn read_assistant(&mut self, event: &Value, account: &mut AttemptState) {
         let is_of_sub_agent = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
         let Some(message) = event.get("message") else { return };
         if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
             let used = call_usage(usage);
             if self.messages.len() < MAX_MESSAGES || self.messages.contains_key(id) {
                 let before = self.messages.insert(id.to_owned(), used);
-                // The lines of a message repeat its id.
-                let is_of_model = text(message, "model").map_or(used.total > 0, |model| model != NO_MODEL);
+                // Several lines with the same id belong to one message, so count only the first.
+                let is_of_model =
+                    text(message, "model").map_or(used.total > 0, |model| model != SYNTHETIC_MODEL);
                 if before.is_none() && is_of_model {
                     account.model_calls += 1;
                 }
                 let before = before.unwrap_or_default();
-                // The lines of a message repeat its usage with growing numbers.
+                // The lines of a message repeat its usage with increasing numbers, so add only the
+                // difference.
                 let more = TokenUsage::new(
                     used.input.saturating_sub(before.input),
                     used.output.saturating_sub(before.output),
                 );
                 account.usage.run = account.usage.run.plus(more);
             }
-            // A sub-agent has a separate context.
+            // A sub-agent has its own context.
             if !is_of_sub_agent {
-                account.call(used);
+                account.note_call(used);
             }
         }
         if is_of_sub_agent {
@@ -127,7 +130,7 @@ impl Claude {
         self.ends_in_call = last.is_some_and(|last| text(last, "type") == Some("tool_use"));
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             match text(block, "type") {
-                Some("text") => account.set_text(text(block, "text").unwrap_or_default()),
+                Some("text") => account.set_last_message(text(block, "text").unwrap_or_default()),
                 Some("tool_use") if text(block, "name") == Some("TodoWrite") => {
                     account.open_points = block.pointer("/input/todos").map(open_points).unwrap_or_default();
                 }
@@ -136,20 +139,20 @@ impl Claude {
         }
     }
 
-    fn read_result(&mut self, event: &Value, account: &mut Account) {
+    fn read_result(&mut self, event: &Value, account: &mut AttemptState) {
         account.is_over = true;
         let index = event.get("result_index").and_then(Value::as_u64);
-        self.results_missing |= index.is_some_and(|index| index > self.results);
-        self.results = index.unwrap_or(self.results) + 1;
-        settle_usage(event, account);
+        self.is_result_missing |= index.is_some_and(|index| index > self.result_count);
+        self.result_count = index.unwrap_or(self.result_count) + 1;
+        read_result_usage(event, account);
         let result_text = text(event, "result").unwrap_or_default();
         if !result_text.trim().is_empty() {
-            account.set_text(result_text);
+            account.set_last_message(result_text);
         }
         let owned = |key: &str| text(event, key).map(str::to_owned);
         let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();
         let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
-        self.result = Some(Outcome {
+        self.result = Some(ResultEvent {
             subtype: owned("subtype").unwrap_or_default(),
             is_error: event.get("is_error").and_then(Value::as_bool).unwrap_or(false),
             stop_reason: owned("stop_reason"),
@@ -160,21 +163,21 @@ impl Claude {
     }
 }
 
-impl Outcome {
-    fn judge(&self, account: &Account, stream: &Claude) -> AttemptJudgement {
+impl ResultEvent {
+    fn judge(&self, account: &AttemptState, stream: &Claude) -> AttemptJudgement {
         use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, WrappedUp};
-        let (is_result_missing, cut) = (stream.results_missing, stream.cut.as_deref());
+        let (is_result_missing, cut) = (stream.is_result_missing, stream.cut.as_deref());
         let stop = self.stop_reason.as_deref().or(stream.stop_reason.as_deref());
         let terminal = self.terminal_reason.as_deref();
-        let as_said = |verdict, what: &str, word: Option<&str>| {
+        let judge_by = |verdict, what: &str, word: Option<&str>| {
             AttemptJudgement::new(verdict, format!("{what} is `{}`", word.unwrap_or("none")))
         };
         let words = if self.subtype == "success" && !self.is_error { &self.errors } else { &self.text };
         if matches!(terminal, Some("prompt_too_long" | "blocking_limit" | "rapid_refill_breaker")) {
-            return as_said(ContextExhausted, "the terminal reason", terminal);
+            return judge_by(ContextExhausted, "the terminal reason", terminal);
         }
         if stop == Some("model_context_window_exceeded") {
-            return as_said(ContextExhausted, "the last stop reason", stop);
+            return judge_by(ContextExhausted, "the last stop reason", stop);
         }
         if exhaustion::states_exhaustion(words) || exhaustion::states_exhaustion(&self.errors) {
             return AttemptJudgement::new(
@@ -183,10 +186,10 @@ impl Outcome {
             );
         }
         if matches!(self.subtype.as_str(), "error_max_turns" | "error_max_budget_usd") {
-            return as_said(Budget, "the result", Some(&self.subtype));
+            return judge_by(Budget, "the result", Some(&self.subtype));
         }
         if matches!(terminal, Some("max_turns" | "budget_exhausted")) {
-            return as_said(Budget, "the terminal reason", terminal);
+            return judge_by(Budget, "the terminal reason", terminal);
         }
         if let Some(cut) = cut {
             return AttemptJudgement::new(Truncated, cut);
@@ -202,42 +205,44 @@ impl Outcome {
             );
         }
         if matches!(terminal, Some("aborted_streaming" | "aborted_tools" | "malformed_tool_use_exhausted")) {
-            return as_said(Truncated, "the result says `success`, but its terminal reason", terminal);
+            return judge_by(Truncated, "the result says `success`, but its terminal reason", terminal);
         }
         if matches!(terminal, Some("stop_hook_prevented" | "hook_stopped" | "background_requested")) {
-            return as_said(WrappedUp, "the terminal reason", terminal);
+            return judge_by(WrappedUp, "the terminal reason", terminal);
         }
         if is_result_missing {
             return AttemptJudgement::new(Truncated, "a result is missing in the count of results");
         }
         if stop == Some("refusal") {
-            return as_said(WrappedUp, "the last stop reason", stop);
+            return judge_by(WrappedUp, "the last stop reason", stop);
         }
         let is_end = matches!(stop, Some("end_turn" | "stop_sequence"))
             || (stop.is_none() && terminal == Some("completed"))
-            // The lines of a message are printed before its stop reason is known.
+            // Claude Code prints the lines of a message before its stop reason is known.
             || (stop.is_none() && terminal.is_none() && !stream.ends_in_call);
         if !is_end {
-            return as_said(Truncated, "the result says `success`, but its stop reason", stop);
+            return judge_by(Truncated, "the result says `success`, but its stop reason", stop);
         }
         if self.text.trim().is_empty() {
             return AttemptJudgement::new(Truncated, "the result says `success`, and has no text");
         }
-        account.end("the result is `success`, with a text and a stop reason of its own accord")
+        account.judge_success("the result is `success`, with a text and a normal stop reason")
     }
 }
 
-/// Records the usage of the newest result, which sums all models, sub-agents and compaction. Since 2.1.331 it is the
-/// sum of a resumed session; in 2.1.197 it was that of the process. The sum of a session is at least the earlier
-/// usage plus that of this process's messages.
-fn settle_usage(event: &Value, account: &mut Account) {
+/// Records the usage of the newest result, which includes all models, sub-agents and compaction.
+///
+/// Since version 2.1.331 it is the sum over a resumed session. In 2.1.197 it was the sum over the process.
+/// The sum over a session is at least the earlier usage plus that of this process's messages.
+fn read_result_usage(event: &Value, account: &mut AttemptState) {
     let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     let of_models = models
         .map(|models| models.values().fold(TokenUsage::default(), |sum, usage| sum.plus(model_usage(usage))));
     let reported = of_models.or_else(|| event.get("usage").map(call_usage).filter(|used| used.total > 0));
-    let before = account.before;
-    let least = before.plus(account.usage.run);
-    let is_of_session = before.total > 0 && reported.is_some_and(|reported| reported.total >= least.total);
+    let before = account.usage_before;
+    let min_session_usage = before.plus(account.usage.run);
+    let is_of_session =
+        before.total > 0 && reported.is_some_and(|reported| reported.total >= min_session_usage.total);
     if let Some(reported) = reported {
         account.usage.run = if is_of_session {
             TokenUsage::new(
@@ -250,7 +255,7 @@ fn settle_usage(event: &Value, account: &mut Account) {
     }
     if let Some(cost) = event.get("total_cost_usd").and_then(nanodollars) {
         let cost_before = if is_of_session { account.cost_before } else { Some(0) };
-        // The cost of earlier attempts may be unknown, and then this cost is unknown too.
+        // If the cost of earlier attempts is unknown, this cost is unknown, too.
         account.usage.cost_nanodollars = cost_before.map(|before| cost.saturating_sub(before));
     }
     let Some(models) = models else { return };
@@ -269,7 +274,7 @@ fn model_usage(usage: &Value) -> TokenUsage {
     TokenUsage::new(input, tokens(usage, "outputTokens"))
 }
 
-/// Returns the usage of a call. Tokens read from or written to a cache count as input.
+/// Returns the usage of a call. Tokens that were read from or written to a cache count as input.
 fn call_usage(usage: &Value) -> TokenUsage {
     let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);

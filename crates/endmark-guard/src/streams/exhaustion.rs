@@ -1,6 +1,7 @@
-//! Recognises the phrases with which agents and providers report a full context, if no error code does.
+//! Recognises error messages that report a full context, for errors without a code.
 
-/// In lower case. From the errors of the Anthropic, OpenAI and Google APIs, of vLLM and llama.cpp, and of the agents.
+/// Parts of error messages in lower case, from the APIs of Anthropic, OpenAI and Google, from vLLM and
+/// llama.cpp, and from the agents.
 const EXHAUSTION_PHRASES: [&str; 14] = [
     "context window",
     "context length",
@@ -18,7 +19,7 @@ const EXHAUSTION_PHRASES: [&str; 14] = [
     "request entity too large",
 ];
 
-/// Whether an error states that the context is full.
+/// Returns whether an error message states that the context is full.
 pub(super) fn states_exhaustion(message: &str) -> bool {
     let message = message.to_lowercase();
     EXHAUSTION_PHRASES.iter().any(|words| message.contains(words))

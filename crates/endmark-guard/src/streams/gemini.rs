@@ -1,16 +1,16 @@
 //! Gemini CLI: `gemini --output-format stream-json`.
 //!
-//! It has no finish reason: a reply that reached its output limit is a `success`. Its usage is the sum over all
-//! calls, and `output_tokens` excludes reasoning.
+//! It reports no finish reason, and it reports a reply that reached its output limit as a `success`. Its
+//! usage is the sum over all calls, and `output_tokens` excludes reasoning.
 
 use serde_json::Value;
 
-use super::account::{Account, text, tokens};
-use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion, tail};
+use super::account::{AttemptState, text, tokens};
+use super::{AttemptJudgement, ProcessEnd, StreamParser, exhaustion, tail};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// The exit code for a reached turn limit.
+/// The exit code after the turn limit was reached.
 const EXIT_TURN_LIMIT: i32 = 53;
 
 /// Parses the stream of Gemini CLI.
@@ -18,14 +18,14 @@ const EXIT_TURN_LIMIT: i32 = 53;
 pub(super) struct Gemini {
     result: Option<Result<(), String>>,
     last_error: Option<String>,
-    /// Whether the last event before the result was text of the agent.
+    /// Whether the last event before the result was a text by the agent.
     ends_in_text: bool,
     /// Whether the next piece continues the current message.
     is_in_message: bool,
 }
 
-impl Dialect for Gemini {
-    fn read_event(&mut self, event: &Value, account: &mut Account) {
+impl StreamParser for Gemini {
+    fn read_event(&mut self, event: &Value, account: &mut AttemptState) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         match kind {
@@ -36,13 +36,13 @@ impl Dialect for Gemini {
             "message" if text(event, "role") == Some("assistant") => {
                 let content = text(event, "content").unwrap_or_default();
                 if !content.trim().is_empty() {
-                    account.has_called();
+                    account.note_any_call();
                 }
                 let is_piece = event.get("delta").and_then(Value::as_bool).unwrap_or(false);
                 if is_piece && self.is_in_message {
                     account.append_message(content);
                 } else {
-                    account.set_text(content);
+                    account.set_last_message(content);
                 }
                 self.is_in_message = is_piece;
                 self.ends_in_text = true;
@@ -59,7 +59,7 @@ impl Dialect for Gemini {
         }
     }
 
-    fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
+    fn judge(&self, account: &AttemptState, process: ProcessEnd) -> AttemptJudgement {
         let message = match &self.result {
             Some(Ok(())) => return self.judge_success(account),
             Some(Err(message)) => Some(message),
@@ -85,7 +85,7 @@ impl Dialect for Gemini {
 }
 
 impl Gemini {
-    fn read_result(&mut self, event: &Value, account: &mut Account) {
+    fn read_result(&mut self, event: &Value, account: &mut AttemptState) {
         account.is_over = true;
         let message = || event.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
         let is_success = text(event, "status") == Some("success");
@@ -97,14 +97,14 @@ impl Gemini {
         }
     }
 
-    fn judge_success(&self, account: &Account) -> AttemptJudgement {
+    fn judge_success(&self, account: &AttemptState) -> AttemptJudgement {
         if !self.ends_in_text || account.last_message.trim().is_empty() {
-            let evidence = "the result says `success`, and there is no message behind the last use of a tool";
+            let evidence = "the result says `success`, and there is no message after the last tool call";
             return AttemptJudgement::new(AttemptVerdict::Truncated, evidence);
         }
-        match tail::cut(&account.last_message, Some(account.usage.run.output)) {
+        match tail::cut_evidence(&account.last_message, Some(account.usage.run.output)) {
             Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut),
-            None => account.end("the result says `success`, and the last message is whole"),
+            None => account.judge_success("the result says `success`, and the last message is whole"),
         }
     }
 }

@@ -1,26 +1,27 @@
 //! Splits a byte stream into lines with bounded memory.
 
-/// The maximum length of a line in bytes. A whole tool result may be in one. Longer lines are skipped and counted.
-const LINE_LIMIT_BYTES: usize = 32 << 20;
+/// The maximum length of a line in bytes. One line may contain a whole tool result. Longer lines are skipped
+/// and counted.
+const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Collects lines.
+/// Collects the bytes of a stream into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    begun: Vec<u8>,
-    /// Whether the current line is too long.
+pub(super) struct LineSplitter {
+    partial_line: Vec<u8>,
+    /// Whether the rest of the current line is skipped, because the line is too long.
     is_skipping: bool,
-    too_long: u64,
-    /// Whether the lines are not needed.
+    skipped_lines: u64,
+    /// Whether all lines are dropped.
     is_ignored: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Creates a collector that drops all lines.
     pub(super) fn ignoring() -> Self {
         Self { is_ignored: true, ..Self::default() }
     }
 
-    /// Adds the next bytes and forwards each line that ends in them, without its newline.
+    /// Adds the next bytes, and forwards each complete line without its newline.
     pub(super) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         if self.is_ignored {
             return;
@@ -29,7 +30,7 @@ impl Lines {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (last, after) = rest.split_at(end);
             rest = &after[1..];
-            if self.begun.is_empty() && !self.is_skipping {
+            if self.partial_line.is_empty() && !self.is_skipping {
                 line(last);
                 continue;
             }
@@ -39,31 +40,31 @@ impl Lines {
         self.keep(rest);
     }
 
-    /// Passes on a last line without a newline, and returns the number of lines that were too long.
+    /// Forwards a last line without a newline, and returns the number of lines that were too long.
     pub(super) fn finish(&mut self, mut line: impl FnMut(&[u8])) -> u64 {
-        if !self.begun.is_empty() || self.is_skipping {
+        if !self.partial_line.is_empty() || self.is_skipping {
             self.end(&mut line);
         }
-        self.too_long
+        self.skipped_lines
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if self.begun.len() + bytes.len() > LINE_LIMIT_BYTES {
+        if self.partial_line.len() + bytes.len() > MAX_LINE_BYTES {
             self.is_skipping = true;
-            self.begun = Vec::new();
+            self.partial_line = Vec::new();
         }
         if !self.is_skipping {
-            self.begun.extend_from_slice(bytes);
+            self.partial_line.extend_from_slice(bytes);
         }
     }
 
     fn end(&mut self, line: &mut impl FnMut(&[u8])) {
         if std::mem::take(&mut self.is_skipping) {
-            self.too_long += 1;
+            self.skipped_lines += 1;
         } else {
-            line(&self.begun);
+            line(&self.partial_line);
         }
-        self.begun.clear();
+        self.partial_line.clear();
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     fn collect_lines(pieces: &[&[u8]]) -> (Vec<String>, u64) {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (LineSplitter::default(), Vec::new());
         let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
         for piece in pieces {
             lines.push(piece, |line| found.push(text(line)));
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_overlong_line_is_skipped_and_the_next_is_read() {
-        let piece = vec![b'x'; LINE_LIMIT_BYTES / 2 + 1];
+        let piece = vec![b'x'; MAX_LINE_BYTES / 2 + 1];
         assert_eq!(collect_lines(&[&piece, &piece, &piece, b"\nnext\n"]), (vec!["next".to_owned()], 1));
     }
 }

@@ -1,12 +1,12 @@
 //! opencode: `opencode run --format json`.
 //!
-//! It treats `length` as a normal end, its exit code is wrong in both directions, and it may hang after its last
-//! event. Its usage is reported per step and must be summed.
+//! It treats `length` as a normal end. Its exit code may be wrong for a success and for a failure, and it may
+//! hang after its last event. It reports its usage per step, so the steps must be added up.
 
 use serde_json::Value;
 
-use super::account::{Account, nanodollars, open_points, text, tokens};
-use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion};
+use super::account::{AttemptState, nanodollars, open_points, text, tokens};
+use super::{AttemptJudgement, ProcessEnd, StreamParser, exhaustion};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
@@ -14,15 +14,15 @@ use crate::usage::TokenUsage;
 #[derive(Debug, Default)]
 pub(super) struct Opencode {
     /// The reason of the last finished step.
-    reason: Option<String>,
+    last_step_reason: Option<String>,
     is_in_step: bool,
     has_text: bool,
-    /// An error after which no step finished.
+    /// An error, as its name and its message, after which no step finished.
     error: Option<(String, String)>,
 }
 
-impl Dialect for Opencode {
-    fn read_event(&mut self, event: &Value, account: &mut Account) {
+impl StreamParser for Opencode {
+    fn read_event(&mut self, event: &Value, account: &mut AttemptState) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         if let Some(session) = text(event, "sessionID") {
@@ -37,12 +37,12 @@ impl Dialect for Opencode {
             }
             "text" => {
                 self.has_text = true;
-                account.set_text(text(part, "text").unwrap_or_default());
+                account.set_last_message(text(part, "text").unwrap_or_default());
             }
             "tool_use" if text(part, "tool") == Some("todowrite") => {
                 account.open_points = part.pointer("/state/input/todos").map(open_points).unwrap_or_default();
             }
-            "step_finish" => self.step(part, account),
+            "step_finish" => self.read_finished_step(part, account),
             "error" => {
                 let error = event.get("error").unwrap_or(&Value::Null);
                 let message = error.pointer("/data/message").and_then(Value::as_str).unwrap_or("no message");
@@ -52,7 +52,7 @@ impl Dialect for Opencode {
         }
     }
 
-    fn judge(&self, account: &Account, _process: ProcessEnd) -> AttemptJudgement {
+    fn judge(&self, account: &AttemptState, _process: ProcessEnd) -> AttemptJudgement {
         use AttemptVerdict::{ContextExhausted, Crashed, Truncated};
         if let Some((name, message)) = &self.error {
             let evidence = format!("it reports `{name}`: {message}");
@@ -64,7 +64,7 @@ impl Dialect for Opencode {
                 AttemptJudgement::new(Crashed, evidence)
             };
         }
-        let Some(reason) = self.reason.as_deref() else {
+        let Some(reason) = self.last_step_reason.as_deref() else {
             let is_cut = self.is_in_step;
             let verdict = if is_cut { Truncated } else { Crashed };
             return AttemptJudgement::new(verdict, "no step finished");
@@ -78,24 +78,24 @@ impl Dialect for Opencode {
         if !self.has_text {
             return AttemptJudgement::new(Truncated, "the last step has no text");
         }
-        account.end("the last step's reason is `stop`, with a text")
+        account.judge_success("the last step's reason is `stop`, with a text")
     }
 }
 
 impl Opencode {
-    fn step(&mut self, part: &Value, account: &mut Account) {
+    fn read_finished_step(&mut self, part: &Value, account: &mut AttemptState) {
         self.is_in_step = false;
-        // It continued after the error, so the error was not fatal.
+        // A step finished after the error, so the error was not fatal.
         self.error = None;
         let reason = text(part, "reason").unwrap_or("unknown");
-        self.reason = Some(reason.to_owned());
+        self.last_step_reason = Some(reason.to_owned());
         account.is_over = reason != "tool-calls";
         if let Some(used) = part.get("tokens") {
             let cache = |key: &str| used.get("cache").map_or(0, |cache| tokens(cache, key));
             let input = tokens(used, "input").saturating_add(cache("read")).saturating_add(cache("write"));
             let step =
                 TokenUsage::new(input, tokens(used, "output").saturating_add(tokens(used, "reasoning")));
-            account.call(step);
+            account.note_call(step);
             account.model_calls += u64::from(step.total > 0 || self.has_text);
             account.usage.run = account.usage.run.plus(step);
         }

@@ -1,22 +1,22 @@
-//! Any command, of which only the exit is known.
+//! Any command. Only its exit is known.
 
 use serde_json::Value;
 
-use super::account::Account;
-use super::{AttemptJudgement, Dialect, ProcessEnd};
+use super::account::AttemptState;
+use super::{AttemptJudgement, ProcessEnd, StreamParser};
 use crate::outcome::AttemptVerdict;
 
-/// Any command.
+/// Judges any command by its exit.
 #[derive(Debug)]
 pub(super) struct Plain;
 
-impl Dialect for Plain {
-    fn read_event(&mut self, _event: &Value, _account: &mut Account) {}
+impl StreamParser for Plain {
+    fn read_event(&mut self, _event: &Value, _account: &mut AttemptState) {}
 
-    fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
+    fn judge(&self, account: &AttemptState, process: ProcessEnd) -> AttemptJudgement {
         match process {
-            // An exit code alone says nothing about the work, whether 0 or not.
-            ProcessEnd::Exited(_) => account.end("the command came to its own end"),
+            // The exit code alone does not show whether the work is finished.
+            ProcessEnd::Exited(_) => account.judge_success("the command came to its own end"),
             ProcessEnd::Killed(_) | ProcessEnd::Unknown => {
                 AttemptJudgement::new(AttemptVerdict::Crashed, "the command did not come to its own end")
             }

@@ -1,12 +1,12 @@
-//! Tests of known cases in which agents report a cut-off run as a success, with the numbers of the users' issues.
-//! Whole recordings are in `tests/streams`.
+//! Tests of known cases in which agents report a cut-off run as a success. Comments contain the numbers of
+//! the users' issues. Complete recordings are in `tests/streams`.
 
 use super::*;
 use crate::usage::TokenUsage;
 
 const NORMAL_EXIT: AttemptEnd = AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None };
 
-fn judge_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict, String, Usage) {
+fn judge_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict, String, AgentUsage) {
     let mut stream = AgentStream::new(agent);
     for line in lines {
         stream.push(line.as_bytes());
@@ -71,12 +71,12 @@ fn claude_reports_success_for_a_cut_reply() {
         assert_eq!(verdict(Agent::Claude, &[&result(fields)]), expected, "{fields}");
     }
     assert_eq!(verdict(Agent::Claude, &[r#"{"type":"system","subtype":"init","model":"m"}"#]), Crashed);
-    // Text about a context window in an answer is not an error.
+    // An answer that mentions a context window is not an error.
     let about = r#""subtype":"success","is_error":false,"result":"The context window is explained.","stop_reason":"end_turn""#;
     assert_eq!(verdict(Agent::Claude, &[&result(about)]), Whole);
 }
 
-/// In older versions the result has no `stop_reason`, or null.
+/// In older versions the `stop_reason` of the result is missing or null.
 #[test]
 fn the_stop_reason_comes_from_the_last_message_of_claude() {
     use AttemptVerdict::{ContextExhausted, Truncated, Whole};
@@ -109,7 +109,7 @@ fn the_stop_reason_comes_from_the_last_message_of_claude() {
     ] {
         assert_eq!(verdict(Agent::Claude, &[&message, &result]), expected, "{message} {result}");
     }
-    // The message of a sub-agent says nothing about the end.
+    // The message of a sub-agent does not affect how the run ended.
     let lines = [main("null", "text"), message("\"tool_use\"", "tool_use", "\"t\""), result("Done.", "")];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(verdict(Agent::Claude, &lines), Whole);
@@ -142,7 +142,7 @@ fn a_multi_line_message_counts_once_and_sub_agents_are_separate() {
     let (_, _, usage) = judge_with(Agent::Claude, &lines, NORMAL_EXIT);
     assert_eq!(usage.run, TokenUsage::new(140 + 940 + 240, 7));
     assert_eq!(usage.largest_call_tokens, Some(245));
-    // The sums in the result replace all of that.
+    // The sums in the result replace the sums over the messages.
     let result = r#"{"type":"result","subtype":"success","result":"x","total_cost_usd":0.25,"usage":{"input_tokens":1},"modelUsage":{"m":{"inputTokens":10,"cacheReadInputTokens":20,"cacheCreationInputTokens":30,"outputTokens":5,"contextWindow":200000},"n":{"inputTokens":1,"outputTokens":1}}}"#;
     let with_result: Vec<&str> = [r#"{"type":"system","subtype":"init","model":"m"}"#]
         .into_iter()
@@ -155,7 +155,7 @@ fn a_multi_line_message_counts_once_and_sub_agents_are_separate() {
 }
 
 #[test]
-fn codex_completes_a_cut_turn() {
+fn codex_reports_a_cut_turn_as_completed() {
     use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
     let message = r#"{"type":"item.completed","item":{"type":"agent_message","text":"All of it is done."}}"#;
     let cut =
@@ -188,7 +188,7 @@ fn codex_completes_a_cut_turn() {
     ] {
         assert_eq!(verdict(Agent::Codex, lines), expected, "{lines:?}");
     }
-    // A sum over all calls says nothing about the largest one.
+    // The sum over all calls does not show the size of the largest call.
     let (_, _, usage) = judge_with(Agent::Codex, &[message, completed], NORMAL_EXIT);
     assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(9_000, 400), None));
 }
@@ -220,7 +220,7 @@ fn gemini_has_no_finish_reason() {
     }
     let turns = AttemptEnd { process: ProcessEnd::Exited(53), stop_cause: None };
     assert_eq!(judge_with(Agent::Gemini, &[message], turns).0, AttemptVerdict::Budget);
-    // Reasoning is output too.
+    // Reasoning counts as output.
     let (_, _, usage) = judge_with(Agent::Gemini, &[message, rest, success], NORMAL_EXIT);
     assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(100, 30), None));
 }
@@ -260,7 +260,7 @@ fn opencode_reports_a_limit_as_a_normal_end() {
         (&[start, &full], ContextExhausted),
         (&[start, &output], Truncated),
         (&[start, &other], Crashed),
-        // It continued after the error.
+        // A step finished after the error.
         (&[start, &other, start, text, &stop], Whole),
     ] {
         assert_eq!(verdict(Agent::Opencode, lines), expected, "{lines:?}");
@@ -281,7 +281,7 @@ fn an_exit_code_alone_is_not_a_verdict() {
     ] {
         assert_eq!(judge_with(Agent::Plain, &["anything"], end(process)).0, expected);
     }
-    // A failure code does not count either if the stream states how it ended (opencode#50062).
+    // Even a failure code does not count if the stream states how the run ended (opencode#50062).
     let lines = [
         r#"{"type":"text","sessionID":"s","part":{"text":"Done."}}"#,
         r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#,

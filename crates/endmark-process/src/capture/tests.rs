@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn capture(limit: usize, chunks: &[Vec<u8>]) -> Captured {
-    let mut capture = Capture::new(limit);
+fn capture(limit: usize, chunks: &[Vec<u8>]) -> CapturedStream {
+    let mut capture = StreamCapture::new(limit);
     for chunk in chunks {
         capture.push(chunk);
     }
@@ -10,7 +10,7 @@ fn capture(limit: usize, chunks: &[Vec<u8>]) -> Captured {
 }
 
 #[test]
-fn fitting_output_is_whole_and_excess_keeps_head_and_tail() {
+fn a_short_output_is_kept_whole_and_a_long_one_keeps_head_and_tail() {
     assert_eq!(capture(8, &[b"abcd".to_vec(), b"efgh".to_vec()]).head, b"abcdefgh");
     let more = capture(8, &[b"abcd".to_vec(), b"efgh\ni\n".to_vec()]);
     assert_eq!((more.head.as_slice(), more.tail.as_deref()), (&b"abcdef"[..], Some(&b"i\n"[..])));
@@ -20,7 +20,7 @@ fn fitting_output_is_whole_and_excess_keeps_head_and_tail() {
     assert_eq!((none.head.as_slice(), none.tail.as_deref(), none.bytes), (&b""[..], Some(&b""[..]), 2));
 }
 
-/// Bytes among which beginnings, middles and ends of characters are frequent.
+/// Generates bytes that often contain beginnings, middles and ends of characters.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"a".to_vec()),

@@ -9,7 +9,7 @@ fn problem(path: &str, message: &str) -> SchemaProblem {
     SchemaProblem { path: path.to_owned(), message: message.to_owned() }
 }
 
-/// PC-6: the messages of the schema have a stable order.
+/// PC-6: the problems in a prompt have a stable order.
 #[test]
 fn problems_are_listed_by_path_then_message() {
     let sorted =
@@ -25,7 +25,7 @@ fn problems_are_listed_by_path_then_message() {
 }
 
 #[test]
-fn many_and_long_problems_are_shortened_visibly() {
+fn omitted_problems_and_shortened_messages_are_marked() {
     let many: Vec<SchemaProblem> = (10..60).map(|n| problem(&format!("/{n}"), "wrong")).collect();
     let prompt = build_correction_prompt(&many);
     assert!(prompt.contains("- /29: wrong\n- and 30 more of the same kind\n"), "{prompt}");
@@ -54,7 +54,7 @@ fn a_document_is_found_in_a_reply() {
 }
 
 #[test]
-fn a_list_or_a_scalar_is_a_document_too() {
+fn an_array_or_a_scalar_is_also_a_document() {
     assert_eq!(extract_json("Here it is: [1, {}, 2] Done."), Some("[1, {}, 2]"));
     for value in ["42", "\"text\"", "true"] {
         assert_eq!(extract_json(value), Some(value));
@@ -62,7 +62,7 @@ fn a_list_or_a_scalar_is_a_document_too() {
     }
 }
 
-/// Brackets in the prose around a fence are not part of the document.
+/// Brackets in the prose around a fence do not belong to the document.
 #[test]
 fn a_document_in_a_fence_is_found_among_brackets() {
     for reply in [
@@ -71,12 +71,13 @@ fn a_document_in_a_fence_is_found_among_brackets() {
     ] {
         assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
     }
-    // Two fenced documents are ambiguous. A quotation in the prose between them is not the document either.
+    // Two fenced documents are ambiguous. A bracketed number in the prose between them is not the document
+    // either.
     assert_eq!(extract_json("```\n1\n```\nor [2] or\n```\n3\n```"), None);
 }
 
 #[test]
-fn a_text_that_is_not_a_document_is_described() {
+fn the_reason_why_a_text_is_not_a_document_is_reported() {
     assert_eq!(malformation("{}"), None);
     assert_eq!(malformation("{"), Some(problem("", "the JSON ends before it is complete")));
     let message = malformation("[1}").unwrap().message;
@@ -111,7 +112,7 @@ fn a_cut_document_is_closed_for_the_validator() {
     ] {
         assert_eq!(close_for_validation(cut).map(|text| text.trim_end().to_owned()).as_deref(), Some(closed));
     }
-    // A cut string stays unchanged.
+    // The content of a cut string is kept unchanged.
     assert_eq!(close_for_validation("{\"a\": \"x, ").as_deref(), Some("{\"a\": \"x, \"}"));
     assert_eq!(close_for_validation("\u{feff}Sorry, no."), None);
     assert_eq!(close_for_validation(""), None);
@@ -119,7 +120,7 @@ fn a_cut_document_is_closed_for_the_validator() {
 }
 
 proptest! {
-    /// The text that is closed for the validator is a document, for any cut.
+    /// Closing any valid beginning of a document gives a document.
     #[test]
     fn every_beginning_of_a_document_can_be_closed(
         (document, beginning) in crate::resume::tests_support::cut_document(),

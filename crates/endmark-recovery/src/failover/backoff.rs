@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-/// Mean of the first pause. It is long enough to reconnect after a reset, and short compared with the seconds of a
-/// reply.
+/// Mean of the first pause. It gives a connection time to recover after a reset, and is short compared with
+/// the time that a reply needs.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Mean of the longest pause. A server that has loaded its model is found soon afterwards.
+/// Mean of the longest pause, and so roughly the delay until an upstream is found to be available again.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Jitter in percent that is added to a wait requested by the upstream. It spreads clients that were rejected
-/// together, and none of them returns early.
-const SPREAD_PERCENT: u32 = 10;
+/// Maximum jitter, in percent of a wait that the upstream requested. It spreads the retries of clients that
+/// were rejected together. The wait never becomes shorter.
+const JITTER_PERCENT: u32 = 10;
 
-/// Returns the pause before the attempt that follows `tries` failed ones. It doubles up to [`LONGEST_PAUSE`]. Jitter
-/// from half to one and a half times spreads clients that failed together.
+/// Returns the pause after `tries` failed attempts. The mean doubles with each attempt, up to
+/// [`LONGEST_PAUSE`]. The pause is between half and one and a half times the mean, to spread clients that
+/// failed together.
 ///
 /// `random` is any uniformly distributed number.
 ///
@@ -27,10 +28,10 @@ const SPREAD_PERCENT: u32 = 10;
 pub fn pause(tries: u32, random: u32) -> Duration {
     let doublings = tries.saturating_sub(1).min(16);
     let middle = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
-    middle / 2 + share(middle, random)
+    middle / 2 + fraction(middle, random)
 }
 
-/// Returns the wait for a requested `Retry-After`. It is never shorter than requested, and at most a tenth longer.
+/// Returns the wait for a `Retry-After` value. It is at least this value, and at most a tenth longer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,11 +40,11 @@ pub fn pause(tries: u32, random: u32) -> Duration {
 /// assert!(requested_wait(Duration::from_secs(2), u32::MAX) <= Duration::from_millis(2_200));
 /// ```
 pub fn requested_wait(retry_after: Duration, random: u32) -> Duration {
-    retry_after.saturating_add(share(retry_after.saturating_mul(SPREAD_PERCENT) / 100, random))
+    retry_after.saturating_add(fraction(retry_after.saturating_mul(JITTER_PERCENT) / 100, random))
 }
 
-/// Scales `whole` by the ratio of `random` to the largest random number.
-fn share(whole: Duration, random: u32) -> Duration {
+/// Returns the fraction `random / u32::MAX` of `whole`.
+fn fraction(whole: Duration, random: u32) -> Duration {
     let nanos = whole.as_nanos().saturating_mul(random.into()) / u128::from(u32::MAX);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

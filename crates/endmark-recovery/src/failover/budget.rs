@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-/// The seconds over which traffic is counted. The time is long enough for a meaningful share of few requests, and
-/// short enough that a calm minute does not permit a storm.
-pub const BUDGET_WINDOW_SECONDS: u64 = SECONDS as u64;
+/// Number of seconds over which traffic is counted. It is long enough to compute a share of infrequent
+/// requests, and short enough that a quiet minute does not permit a burst of retries.
+pub const BUDGET_WINDOW_SECONDS: u64 = WINDOW_SECONDS as u64;
 
-/// The same, as a length.
-const SECONDS: usize = 10;
+/// [`BUDGET_WINDOW_SECONDS`] as an array length.
+const WINDOW_SECONDS: usize = 10;
 
-/// The traffic in one second of the window, and the number of the second.
+/// The traffic in one second of the window. `number` identifies the second.
 #[derive(Debug, Clone, Copy, Default)]
-struct Second {
+struct SecondTraffic {
     number: u64,
     requests: u64,
     retries: u64,
 }
 
-/// Limits retries to a share of the requests, with a minimum for low traffic, so that retries do not overload an
-/// upstream in trouble.
+/// Limits retries to a share of the requests, so that retries do not overload a failing upstream.
 ///
-/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus `floor_per_second`
-/// a second. A gateway has one budget for each upstream.
+/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus
+/// `floor_per_second` retries per second. The minimum is for low traffic. A gateway has one budget for each
+/// upstream.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,30 +35,30 @@ struct Second {
 pub struct RetryBudget {
     share_percent: u64,
     floor_per_second: u64,
-    seconds: [Second; SECONDS],
+    seconds: [SecondTraffic; WINDOW_SECONDS],
 }
 
 impl RetryBudget {
-    /// Makes a budget with this share of the requests, and at least this many tries a second.
+    /// Creates a budget with this share of the requests, and a minimum number of retries per second.
     pub fn new(share_percent: u32, floor_per_second: u32) -> Self {
         Self {
             share_percent: share_percent.into(),
             floor_per_second: floor_per_second.into(),
-            seconds: [Second::default(); SECONDS],
+            seconds: [SecondTraffic::default(); WINDOW_SECONDS],
         }
     }
 
-    /// Counts a request at the time `now` after the start.
+    /// Counts a request at the time `now`, measured from the start of the driver.
     pub fn note_request(&mut self, now: Duration) {
         self.second_mut(now).requests += 1;
     }
 
-    /// Counts a retry that does not need permission, such as a client that repeats its request.
+    /// Counts a retry that does not need permission, such as one by the client.
     pub fn note_external_retry(&mut self, now: Duration) {
         self.second_mut(now).retries += 1;
     }
 
-    /// Takes one retry from the budget. Returns `false` if the budget is exhausted.
+    /// Counts a retry if the budget permits it. Returns `false` if the budget is exhausted.
     pub fn try_retry(&mut self, now: Duration) -> bool {
         self.second_mut(now);
         let oldest = now.as_secs().saturating_sub(BUDGET_WINDOW_SECONDS - 1);
@@ -75,13 +75,13 @@ impl RetryBudget {
         true
     }
 
-    /// Returns the counters of this second, and resets them if the second is new.
-    fn second_mut(&mut self, now: Duration) -> &mut Second {
+    /// Returns the counters of the current second. Resets them if they belong to an earlier second.
+    fn second_mut(&mut self, now: Duration) -> &mut SecondTraffic {
         let number = now.as_secs();
-        // The remainder is less than the number of seconds, which is small.
+        // The remainder is small enough for `usize`.
         let second = &mut self.seconds[(number % BUDGET_WINDOW_SECONDS) as usize];
         if second.number != number {
-            *second = Second { number, ..Second::default() };
+            *second = SecondTraffic { number, ..SecondTraffic::default() };
         }
         second
     }

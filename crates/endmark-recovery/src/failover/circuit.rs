@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-/// Consecutive failures after which an upstream is considered down. More than the attempts of one request, so that a
-/// single request cannot cause it.
+/// Number of consecutive failures after which an upstream counts as down. One request makes fewer attempts,
+/// so it cannot open the circuit alone.
 pub const FAILURES_BEFORE_OPEN: u32 = 4;
 
 /// How to handle a request for an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Send it.
+    /// Send the request.
     Serve,
-    /// Send it once, without a retry, to check whether the upstream works again.
+    /// Send it without retries, to check whether the upstream has recovered.
     Probe,
-    /// Use another upstream at once.
+    /// Use another upstream immediately.
     Skip,
 }
 
-/// Tracks the failures of an upstream, so that not every request has to find out that it is down.
+/// Tracks the failures of an upstream, so that requests do not wait for an upstream that is down.
 ///
-/// Used for an upstream with a fallback. An open circuit admits one request after each cooldown. The first success
-/// closes it.
+/// It is used for upstreams with a fallback. An open circuit admits one request after each cooldown. The
+/// first success closes it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,31 +43,31 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Creates a closed circuit that admits one request after each `cooldown` when it is open.
+    /// Creates a closed circuit. When open, it admits one request after each `cooldown`.
     pub fn new(cooldown: Duration) -> Self {
         Self { cooldown, failures: 0, probe_at: None }
     }
 
-    /// Returns how to handle a request at the time `now` after the start.
+    /// Returns how to handle a request at the time `now`, measured from the start of the driver.
     pub fn admit(&mut self, now: Duration) -> Admission {
         match self.probe_at {
             None => Admission::Serve,
             Some(at) if now < at => Admission::Skip,
             Some(_) => {
-                // A probe without a result delays the next one by one cooldown, and not forever.
+                // Without a result from this probe, the next one may follow after another cooldown.
                 self.probe_at = Some(now.saturating_add(self.cooldown));
                 Admission::Probe
             }
         }
     }
 
-    /// Records that the upstream answered.
+    /// Records a response from the upstream.
     pub fn note_success(&mut self) {
         self.failures = 0;
         self.probe_at = None;
     }
 
-    /// Records that the upstream was unreachable or could not answer any client.
+    /// Records that the upstream was unreachable, or failed for a reason that affects every client.
     pub fn note_failure(&mut self, now: Duration) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES_BEFORE_OPEN {

@@ -1,31 +1,32 @@
-//! Decides what follows an attempt without a reply.
+//! Decides the next step after an attempt without a reply.
 
 use std::time::Duration;
 
 use super::backoff::{pause, requested_wait};
 use crate::Ending;
 
-/// How often and how long a request is tried.
+/// How many times and how long a request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Further tries at the same upstream.
+    /// Maximum number of retries at the same upstream.
     pub max_retries: u32,
-    /// The longest `Retry-After` to wait for. A longer one is forwarded to the client.
+    /// The longest `Retry-After` that is waited for. The client receives a longer one.
     pub max_wait: Duration,
 }
 
-/// Why an attempt returned no reply. No part of a reply arrived, so the complete reply may be requested again.
+/// Why an attempt returned no reply. The client has received nothing, so the whole reply may be requested
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum AttemptFailure {
     /// The upstream was unreachable, or disconnected before the head of its response.
     Unreachable,
-    /// It accepted the request and did not begin to respond.
+    /// The upstream accepted the request, but sent no response in time.
     Silent,
-    /// Its response cannot be read. It may have processed the request, and may bill it.
+    /// The response cannot be read. The upstream may have processed and billed the request.
     Unreadable,
-    /// The stream ended like this after the head of its response and before any part of a reply.
+    /// The stream ended after the response head, before any part of a reply.
     EmptyStream(Ending),
-    /// It responded with this status.
+    /// The upstream responded with an error status.
     Refused {
         /// The status code.
         status: u16,
@@ -34,43 +35,43 @@ pub enum Failure {
         /// The value of `x-should-retry`, which overrides the status.
         should_retry: Option<bool>,
     },
-    /// The upstream rejects the request as too long for its context window.
+    /// The upstream rejects the request because it exceeds the context window.
     TooLong,
-    /// The account has no quota left. Waiting does not help.
+    /// The quota of the account is exhausted. Waiting does not help.
     QuotaExhausted,
 }
 
 /// The next step after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// Try the same upstream again after this wait, if the budget permits it.
+pub enum NextStep {
+    /// Try the same upstream again after this wait, if the retry budget permits it.
     Retry(Duration),
-    /// Use the other upstream.
+    /// Use the fallback upstream.
     FallBack,
-    /// Pass on the upstream's error.
+    /// Forward the error of the upstream.
     GiveUp,
 }
 
-/// The remedy for a failure.
+/// What may help against a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remedy {
-    /// It may pass with time.
+    /// Waiting may help.
     Time,
-    /// The same upstream will fail again, but another one may succeed.
+    /// The same upstream would fail again, but another one may succeed.
     OtherUpstream,
-    /// Every upstream would reject the request, or only the client can correct it.
+    /// Nothing helps: every upstream would reject the request, or only the client can correct it.
     None,
 }
 
-/// The attempts of one request at one upstream, before any part of a reply.
+/// The attempts of one request at one upstream, before any part of a reply arrives.
 ///
 /// ```
 /// use std::time::Duration;
-/// use endmark_recovery::failover::{Delivery, Failure, Next, RetryPolicy};
+/// use endmark_recovery::failover::{AttemptFailure, Delivery, NextStep, RetryPolicy};
 /// let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };
 /// let mut delivery = Delivery::new(policy, true);
-/// assert!(matches!(delivery.next_after(Failure::Unreachable, 0), Next::Retry(_)));
-/// assert_eq!(delivery.next_after(Failure::Unreachable, 0), Next::FallBack);
+/// assert!(matches!(delivery.next_after(AttemptFailure::Unreachable, 0), NextStep::Retry(_)));
+/// assert_eq!(delivery.next_after(AttemptFailure::Unreachable, 0), NextStep::FallBack);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -80,39 +81,43 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts a request without attempts. `has_fallback` is whether another upstream can answer it.
+    /// Creates the state before the first attempt. `has_fallback`: whether another upstream can serve the
+    /// request.
     pub fn new(policy: RetryPolicy, has_fallback: bool) -> Self {
         Self { policy, has_fallback, retries: 0 }
     }
 
-    /// Returns the next step after this failure. `random` is a uniformly distributed number.
-    pub fn next_after(&mut self, failure: Failure, random: u32) -> Next {
+    /// Returns the next step after this failure. `random` must be uniformly distributed.
+    pub fn next_after(&mut self, failure: AttemptFailure, random: u32) -> NextStep {
         match remedy(failure) {
-            Remedy::None => Next::GiveUp,
+            Remedy::None => NextStep::GiveUp,
             Remedy::OtherUpstream => self.next_without_retry(),
             Remedy::Time if self.retries >= self.policy.max_retries => self.next_without_retry(),
             Remedy::Time => {
                 let wait = match failure {
-                    Failure::Refused { retry_after: Some(told), .. } if told > self.policy.max_wait => {
+                    AttemptFailure::Refused { retry_after: Some(told), .. }
+                        if told > self.policy.max_wait =>
+                    {
                         return self.next_without_retry();
                     }
-                    Failure::Refused { retry_after: Some(told), .. } => requested_wait(told, random),
+                    AttemptFailure::Refused { retry_after: Some(told), .. } => requested_wait(told, random),
                     _ => pause(self.retries + 1, random),
                 };
                 self.retries += 1;
-                Next::Retry(wait)
+                NextStep::Retry(wait)
             }
         }
     }
 
-    /// Returns the next step if the same upstream is not tried again, for example because of the budget.
-    pub fn next_without_retry(&self) -> Next {
-        if self.has_fallback { Next::FallBack } else { Next::GiveUp }
+    /// Returns the next step if the same upstream must not be tried again, for example because the retry
+    /// budget is exhausted.
+    pub fn next_without_retry(&self) -> NextStep {
+        if self.has_fallback { NextStep::FallBack } else { NextStep::GiveUp }
     }
 }
 
-impl Next {
-    /// Returns its name in logs.
+impl NextStep {
+    /// Returns the name that logs use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retry(_) => "again",
@@ -121,14 +126,15 @@ impl Next {
         }
     }
 
-    /// Returns the wait before the next try, if there is one.
+    /// Returns the wait before a retry, or `None` for other steps.
     pub fn wait(self) -> Option<Duration> {
         if let Self::Retry(wait) = self { Some(wait) } else { None }
     }
 }
 
-impl Failure {
-    /// Whether the failure indicates that the whole upstream is in trouble, and not only this request or its sender.
+impl AttemptFailure {
+    /// Whether the failure indicates a problem of the whole upstream, and not only of this request or its
+    /// client.
     pub fn affects_upstream(self) -> bool {
         match self {
             Self::Unreachable | Self::Silent | Self::Unreadable | Self::EmptyStream(_) => true,
@@ -137,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// Returns its name in logs.
+    /// Returns the name that logs use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -150,29 +156,30 @@ impl Failure {
         }
     }
 
-    /// Returns the status of the response, if the failure is a response.
+    /// Returns the response status, or `None` if there was no response.
     pub fn status(self) -> Option<u16> {
         if let Self::Refused { status, .. } = self { Some(status) } else { None }
     }
 
-    /// Whether there may be a remedy for the failure. Any other response is the reply or a final rejection.
+    /// Whether a retry or another upstream may help. If not, the response is the reply or a final rejection.
     pub fn has_remedy(self) -> bool {
         remedy(self) != Remedy::None
     }
 }
 
-/// OpenAI's client retries after the same statuses, and after 409, which is excluded because only the client can
-/// resolve a conflict. An upstream that was silent for the whole permitted time does not get that time again. An
-/// upstream with an unreadable response does not get the same request again.
-fn remedy(failure: Failure) -> Remedy {
+/// Returns what may help against a failure. OpenAI's client retries after the same statuses, and also after
+/// 409. A conflict (409) is excluded, because only the client can resolve it. An upstream that sent nothing
+/// in time, or an unreadable response, does not receive the request again.
+fn remedy(failure: AttemptFailure) -> Remedy {
     match failure {
-        Failure::Unreachable
-        | Failure::EmptyStream(_)
-        | Failure::Refused { should_retry: Some(true), .. } => Remedy::Time,
-        Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaExhausted => {
-            Remedy::OtherUpstream
-        }
-        Failure::Refused { status, should_retry, .. } => match status {
+        AttemptFailure::Unreachable
+        | AttemptFailure::EmptyStream(_)
+        | AttemptFailure::Refused { should_retry: Some(true), .. } => Remedy::Time,
+        AttemptFailure::Silent
+        | AttemptFailure::Unreadable
+        | AttemptFailure::TooLong
+        | AttemptFailure::QuotaExhausted => Remedy::OtherUpstream,
+        AttemptFailure::Refused { status, should_retry, .. } => match status {
             408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::OtherUpstream,
             // Anthropic uses 529 for an overloaded server.
             408 | 429 | 500 | 502..=504 | 529 => Remedy::Time,

@@ -7,15 +7,15 @@ use crate::Ending;
 
 const POLICY: RetryPolicy = RetryPolicy { max_retries: 2, max_wait: Duration::from_secs(10) };
 
-fn refusal(status: u16) -> Failure {
-    Failure::Refused { status, retry_after: None, should_retry: None }
+fn refusal(status: u16) -> AttemptFailure {
+    AttemptFailure::Refused { status, retry_after: None, should_retry: None }
 }
 
 #[test]
 fn a_transient_failure_is_retried_before_the_fallback() {
     for failure in [
-        Failure::Unreachable,
-        Failure::EmptyStream(Ending::Dropped),
+        AttemptFailure::Unreachable,
+        AttemptFailure::EmptyStream(Ending::Dropped),
         refusal(429),
         refusal(500),
         refusal(503),
@@ -24,9 +24,9 @@ fn a_transient_failure_is_retried_before_the_fallback() {
         for has_fallback in [true, false] {
             let mut delivery = Delivery::new(POLICY, has_fallback);
             for _ in 0..POLICY.max_retries {
-                assert!(matches!(delivery.next_after(failure, 7), Next::Retry(_)), "{failure:?}");
+                assert!(matches!(delivery.next_after(failure, 7), NextStep::Retry(_)), "{failure:?}");
             }
-            let last = if has_fallback { Next::FallBack } else { Next::GiveUp };
+            let last = if has_fallback { NextStep::FallBack } else { NextStep::GiveUp };
             assert_eq!(delivery.next_after(failure, 7), last, "{failure:?}");
         }
     }
@@ -34,32 +34,37 @@ fn a_transient_failure_is_retried_before_the_fallback() {
 
 #[test]
 fn a_lasting_failure_goes_to_the_fallback_at_once() {
-    for failure in [Failure::Silent, Failure::Unreadable, Failure::TooLong, Failure::QuotaExhausted] {
-        assert_eq!(Delivery::new(POLICY, true).next_after(failure, 0), Next::FallBack);
-        assert_eq!(Delivery::new(POLICY, false).next_after(failure, 0), Next::GiveUp);
+    for failure in [
+        AttemptFailure::Silent,
+        AttemptFailure::Unreadable,
+        AttemptFailure::TooLong,
+        AttemptFailure::QuotaExhausted,
+    ] {
+        assert_eq!(Delivery::new(POLICY, true).next_after(failure, 0), NextStep::FallBack);
+        assert_eq!(Delivery::new(POLICY, false).next_after(failure, 0), NextStep::GiveUp);
     }
 }
 
 #[test]
 fn a_final_refusal_is_passed_on() {
     for status in [400, 401, 403, 404, 409, 413, 422, 501] {
-        assert_eq!(Delivery::new(POLICY, true).next_after(refusal(status), 0), Next::GiveUp, "{status}");
+        assert_eq!(Delivery::new(POLICY, true).next_after(refusal(status), 0), NextStep::GiveUp, "{status}");
     }
 }
 
 #[test]
 fn retry_after_is_honoured_unless_it_is_too_long() {
-    let stated_wait = |seconds| Failure::Refused {
+    let stated_wait = |seconds| AttemptFailure::Refused {
         status: 429,
         retry_after: Some(Duration::from_secs(seconds)),
         should_retry: None,
     };
     assert_eq!(
         Delivery::new(POLICY, true).next_after(stated_wait(10), 0),
-        Next::Retry(Duration::from_secs(10))
+        NextStep::Retry(Duration::from_secs(10))
     );
-    assert_eq!(Delivery::new(POLICY, true).next_after(stated_wait(11), 0), Next::FallBack);
-    assert_eq!(Delivery::new(POLICY, false).next_after(stated_wait(11), 0), Next::GiveUp);
+    assert_eq!(Delivery::new(POLICY, true).next_after(stated_wait(11), 0), NextStep::FallBack);
+    assert_eq!(Delivery::new(POLICY, false).next_after(stated_wait(11), 0), NextStep::GiveUp);
 }
 
 #[test]
@@ -79,11 +84,11 @@ fn an_open_circuit_probes_once_in_a_cooldown_and_closes_on_success() {
 }
 
 #[test]
-fn the_ending_decides_which_upstream_finishes() {
-    assert!(!Finishing::default().leaves(Ending::Clean));
-    assert!(!Finishing::default().leaves(Ending::Dropped));
-    assert!(Finishing::default().leaves(Ending::Stalled));
-    assert!(Finishing::default().leaves(Ending::UpstreamError));
+fn the_ending_decides_which_upstream_completes_the_reply() {
+    assert!(!UpstreamSwitch::default().should_switch(Ending::Clean));
+    assert!(!UpstreamSwitch::default().should_switch(Ending::Dropped));
+    assert!(UpstreamSwitch::default().should_switch(Ending::Stalled));
+    assert!(UpstreamSwitch::default().should_switch(Ending::UpstreamError));
 }
 
 proptest! {
@@ -111,24 +116,23 @@ proptest! {
         let mut again = 0;
         for (status, seconds) in failures {
             let failure = match status {
-                0 => Failure::Unreachable,
-                1 => Failure::Silent,
-                status => Failure::Refused { status, retry_after: seconds.map(Duration::from_secs), should_retry: None },
+                0 => AttemptFailure::Unreachable,
+                1 => AttemptFailure::Silent,
+                status => AttemptFailure::Refused { status, retry_after: seconds.map(Duration::from_secs), should_retry: None },
             };
             match delivery.next_after(failure, 9) {
-                Next::Retry(wait) => {
+                NextStep::Retry(wait) => {
                     again += 1;
                     prop_assert!(wait <= POLICY.max_wait + POLICY.max_wait / 10);
                 }
-                Next::FallBack => prop_assert!(has_fallback),
-                Next::GiveUp => prop_assert!(!has_fallback || !failure.has_remedy()),
+                NextStep::FallBack => prop_assert!(has_fallback),
+                NextStep::GiveUp => prop_assert!(!has_fallback || !failure.has_remedy()),
             }
         }
         prop_assert!(again <= max_retries);
     }
 
-    /// With every try, those of its window are at most their share of its requests and the floor; and so are
-    /// all of them together.
+    /// Retries never exceed the share of the requests plus the minimum, within each window and in total.
     #[test]
     fn many_retries_stay_within_the_budget(
         traffic in prop::collection::vec((0_u64..40, 0_u64..60), 1..60),
@@ -155,7 +159,7 @@ proptest! {
         prop_assert!(within(&counted, windows), "{counted:?}");
     }
 
-    /// The budget is spent in full: it is no excuse for never retrying.
+    /// The minimum number of retries per second is always available.
     #[test]
     fn the_minimum_retry_rate_is_always_granted(floor in 1_u32..5, second in 0_u64..1_000) {
         let mut budget = RetryBudget::new(0, floor);
@@ -166,14 +170,14 @@ proptest! {
 
 #[test]
 fn an_explicit_retry_instruction_overrides_the_status() {
-    let failure = |status, should_retry| Failure::Refused { status, retry_after: None, should_retry };
+    let failure = |status, should_retry| AttemptFailure::Refused { status, retry_after: None, should_retry };
     let next = |status, word, has_fallback| {
         let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };
         Delivery::new(policy, has_fallback).next_after(failure(status, word), 0)
     };
-    assert!(matches!(next(409, Some(true), false), Next::Retry(_)));
-    assert!(matches!(next(503, None, false), Next::Retry(_)));
-    assert_eq!(next(503, Some(false), false), Next::GiveUp);
-    assert_eq!(next(503, Some(false), true), Next::FallBack);
-    assert_eq!(next(400, Some(false), true), Next::GiveUp);
+    assert!(matches!(next(409, Some(true), false), NextStep::Retry(_)));
+    assert!(matches!(next(503, None, false), NextStep::Retry(_)));
+    assert_eq!(next(503, Some(false), false), NextStep::GiveUp);
+    assert_eq!(next(503, Some(false), true), NextStep::FallBack);
+    assert_eq!(next(400, Some(false), true), NextStep::GiveUp);
 }

@@ -63,65 +63,65 @@ impl Grammar {
     }
 }
 
-/// Whether the output count reaches the limit.
+/// Whether the output token count reaches the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Count {
+enum TokenCount {
     Below,
     Reached,
 }
-const COUNTS: [Count; 2] = [Count::Below, Count::Reached];
+const COUNTS: [TokenCount; 2] = [TokenCount::Below, TokenCount::Reached];
 
-/// One row: which endings, stops, counts and grammars it covers, and what they are judged.
-struct Row {
+/// One row of the table: endings, stops, counts and verdicts, and the judgement of all their combinations.
+struct TableRow {
     endings: &'static [Ending],
     stops: &'static [Option<Stop>],
-    counts: &'static [Count],
+    counts: &'static [TokenCount],
     grammars: &'static [Grammar],
     judged: Judgement,
 }
 
-/// The table of PC-8, and after it the cases that the table leaves open. In all of them text arrived, and no marker
+/// The table of PC-8, and then the cases that it leaves open. In all of them text arrived, and no end marker
 /// is required.
 #[rustfmt::skip]
-const TABLE: &[Row] = {
-    use Count::{Below, Reached};
-    const ANY_COUNT: &[Count] = &[Below, Reached];
+const TABLE: &[TableRow] = {
+    use TokenCount::{Below, Reached};
+    const ANY_COUNT: &[TokenCount] = &[Below, Reached];
     const ANY: &[Grammar] = &[Not, Whole, Truncated, Malformed];
     const NORMAL: Option<Stop> = Some(Stop::Normal);
     &[
-        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Not, Whole],             judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Truncated, Not],         judged: LIMIT },
-        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
-        Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: DROPPED },
-        Row { endings: &ENDINGS, stops: &[Some(Stop::Refused), Some(Stop::Paused), Some(Stop::Unknown)], counts: ANY_COUNT, grammars: ANY,     judged: PASSED },
+        TableRow { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Not, Whole],             judged: WHOLE },
+        TableRow { endings: CLEAN,    stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: WHOLE },
+        TableRow { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
+        TableRow { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        TableRow { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Truncated, Not],         judged: LIMIT },
+        TableRow { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
+        TableRow { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        TableRow { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: DROPPED },
+        TableRow { endings: &ENDINGS, stops: &[Some(Stop::Refused), Some(Stop::Paused), Some(Stop::Unknown)], counts: ANY_COUNT, grammars: ANY,     judged: PASSED },
 
-        // A normal stop at the limit of a text that is whole by its grammar.
-        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Whole],                  judged: WHOLE },
-        // Malformed text is left to validation after a normal stop, and is a cut after any other stop.
-        Row { endings: CLEAN,    stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Malformed],              judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
-        // A clean end without a stop reason is a normal stop.
-        Row { endings: CLEAN,    stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole, Malformed],       judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Not],                    judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
-        Row { endings: CLEAN,    stops: &[None],                 counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
-        // The provider's stop reason arrived before the stream broke.
-        Row { endings: BROKEN,   stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
-        Row { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Below],   grammars: &[Not],                    judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Reached], grammars: &[Not],                    judged: LIMIT },
-        Row { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Truncated, Malformed],   judged: DROPPED },
+        // A normal stop at the limit, although the text is whole in the required format.
+        TableRow { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Whole],                  judged: WHOLE },
+        // After a normal stop, malformed text is left to validation. After any other stop, it is a cut.
+        TableRow { endings: CLEAN,    stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Malformed],              judged: WHOLE },
+        TableRow { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
+        // A clean end without a reason counts as a normal stop.
+        TableRow { endings: CLEAN,    stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole, Malformed],       judged: WHOLE },
+        TableRow { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Not],                    judged: WHOLE },
+        TableRow { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
+        TableRow { endings: CLEAN,    stops: &[None],                 counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
+        // The stop reason arrived before the stream broke.
+        TableRow { endings: BROKEN,   stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: DISCLOSED },
+        TableRow { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        TableRow { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
+        TableRow { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        TableRow { endings: BROKEN,   stops: &[NORMAL],               counts: &[Below],   grammars: &[Not],                    judged: DISCLOSED },
+        TableRow { endings: BROKEN,   stops: &[NORMAL],               counts: &[Reached], grammars: &[Not],                    judged: LIMIT },
+        TableRow { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Truncated, Malformed],   judged: DROPPED },
     ]
 };
 
-/// PC-8: each combination is in exactly one row of the table and gets its verdict. Without text after reasoning,
-/// `limit` becomes `empty`. With an end marker, `format` becomes `marker`.
+/// PC-8: each combination is in exactly one row of the table, and is judged as this row states. After
+/// reasoning without text, `limit` becomes `empty`. If an end marker is required, `format` becomes `marker`.
 #[test]
 fn every_combination_is_judged_by_the_table() {
     let mut judged = 0;
@@ -129,7 +129,7 @@ fn every_combination_is_judged_by_the_table() {
         for stop in STOPS {
             for count in COUNTS {
                 for grammar in GRAMMARS {
-                    let rows: Vec<&Row> = TABLE
+                    let rows: Vec<&TableRow> = TABLE
                         .iter()
                         .filter(|row| {
                             row.endings.contains(&ending)
@@ -151,7 +151,7 @@ fn every_combination_is_judged_by_the_table() {
                             stop,
                             grammar: verdict.as_ref(),
                             marker,
-                            output_tokens: Some(if count == Count::Reached { 20 } else { 19 }),
+                            output_tokens: Some(if count == TokenCount::Reached { 20 } else { 19 }),
                             limit: Some(20),
                             has_text,
                             reasoned,
@@ -170,7 +170,7 @@ fn flags() -> impl Iterator<Item = (bool, bool, bool)> {
     (0..8_u8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
 }
 
-/// PC-8: an unknown count or limit proves nothing.
+/// PC-8: an unknown token count or limit proves nothing.
 #[test]
 fn an_unknown_count_or_limit_is_not_a_cut() {
     for (output_tokens, limit) in [(None, Some(20)), (Some(20), None), (None, None), (Some(19), Some(20))] {

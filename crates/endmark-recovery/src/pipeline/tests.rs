@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use super::{CONTROL_CHARACTERS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
 use crate::resume::tests_support::{answer, behaviour, cut_document};
 use crate::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRole, Reply,
-    ResumePolicy, SchemaProblem, Stop, Validate,
+    AskFailure, AskedFrom, CorrectionRequest, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRole,
+    Reply, ResumePolicy, SchemaProblem, Stop, Validate,
 };
 
-/// Requires fields by name, and reports them in reverse order.
-struct Requires(&'static [&'static str]);
+/// A validator that requires these fields, and reports missing ones in reverse order.
+struct RequiredFields(&'static [&'static str]);
 
-impl Validate for Requires {
+impl Validate for RequiredFields {
     fn validate(&self, json: &str) -> Vec<SchemaProblem> {
         let missing = self.0.iter().rev().filter(|field| !json.contains(&format!("\"{field}\"")));
         missing
@@ -29,10 +29,15 @@ fn limit(text: &str) -> Reply {
 }
 
 fn pipeline(fields: &'static [&'static str], first: Reply) -> Pipeline {
-    Pipeline::new(PipelinePolicy::default(), Some(Format::Json), Some(Box::new(Requires(fields))), first)
+    Pipeline::new(
+        PipelinePolicy::default(),
+        Some(Format::Json),
+        Some(Box::new(RequiredFields(fields))),
+        first,
+    )
 }
 
-fn correction(pipeline: &Pipeline) -> CorrectionAsk {
+fn correction(pipeline: &Pipeline) -> CorrectionRequest {
     match pipeline.next() {
         PipelineStep::Correct(ask) => ask,
         other => panic!("no correction is asked for: {other:?}"),
@@ -46,7 +51,7 @@ fn outcome(pipeline: &Pipeline) -> PipelineOutcome {
     }
 }
 
-fn resumes(pipeline: &Pipeline) -> bool {
+fn requests_continuation(pipeline: &Pipeline) -> bool {
     matches!(pipeline.next(), PipelineStep::Resume(_))
 }
 
@@ -57,18 +62,18 @@ fn a_whole_and_valid_reply_passes_through() {
     assert_eq!((end.attempts, end.corrections, end.cut, end.pieces.len()), (0, 0, None, 1));
 }
 
-/// PC-6: a truncated reply is never corrected before it is resumed, whatever the schema reports.
+/// PC-6: a truncated reply is resumed before it is corrected, whatever the schema reports.
 #[test]
 fn a_truncated_reply_is_resumed_before_validation() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": 1, "));
-    assert!(resumes(&pipeline));
+    assert!(requests_continuation(&pipeline));
     pipeline.accept_continuation(normal("\"b\": 2}"), Join::Exact);
     let end = outcome(&pipeline);
     assert_eq!((end.text.as_str(), &end.result), ("{\"a\": 1, \"b\": 2}", &PipelineResult::Resumed));
     assert_eq!((end.attempts, end.cut, end.seams.len()), (1, Some(CutKind::Limit), 1));
 }
 
-/// PC-6: the reply is resumed, then validated, and then corrected, with the schema's messages in a stable order.
+/// PC-6: the reply is resumed, validated and corrected. The prompt lists the problems in a stable order.
 #[test]
 fn a_resumed_reply_that_violates_the_schema_is_corrected() {
     let mut pipeline = pipeline(&["a", "b", "c"], limit("{\"a\": "));
@@ -86,7 +91,7 @@ fn a_resumed_reply_that_violates_the_schema_is_corrected() {
     assert_eq!(roles, [PieceRole::First, PieceRole::Continuation, PieceRole::Correction]);
 }
 
-/// PC-6: there is at most one correction, and the text stays the original one if it fails.
+/// PC-6: after one failed correction, the original text is delivered.
 #[test]
 fn a_failed_correction_keeps_the_original_text() {
     let wrong = "{\"a\":  1}";
@@ -126,7 +131,7 @@ fn a_failed_correction_keeps_the_original_text() {
     }
 }
 
-/// The log has a sentence about the outcome of each correction.
+/// The log contains a sentence about the result of each correction.
 #[test]
 fn every_correction_reports_its_result() {
     let disclosed = Judgement::Whole { disclosed: true };
@@ -149,12 +154,12 @@ fn every_correction_reports_its_result() {
     }
 }
 
-/// A refused correction is not repeated, even if more corrections are allowed.
+/// A correction is not requested again after a refusal, even if the policy permits more corrections.
 #[test]
 fn a_refused_correction_is_not_repeated() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
     let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, normal("{"));
-    if resumes(&pipeline) {
+    if requests_continuation(&pipeline) {
         pipeline.accept_continuation(normal("x"), Join::Exact);
         pipeline.accept_continuation(normal("x"), Join::Exact);
     }
@@ -167,7 +172,7 @@ fn a_refused_correction_is_not_repeated() {
 fn a_further_correction_starts_from_the_better_document() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
     let mut pipeline =
-        Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a", "b"]))), normal("{}"));
+        Pipeline::new(policy, Some(Format::Json), Some(Box::new(RequiredFields(&["a", "b"]))), normal("{}"));
     pipeline.accept_correction(normal("{\"a\": 1}"));
     let ask = correction(&pipeline);
     assert_eq!((ask.attempt, ask.text.as_str()), (2, "{\"a\": 1}"));
@@ -177,12 +182,12 @@ fn a_further_correction_starts_from_the_better_document() {
     assert_eq!((end.text.as_str(), end.problems.len()), ("{}", 2));
 }
 
-/// PC-6: an exhausted resume is followed by a correction, which gets everything received and the missing parts.
+/// PC-6: after an exhausted resume, a correction is requested with all received text and the missing parts.
 #[test]
 fn an_exhausted_resume_falls_back_to_correction() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": [1, "));
     pipeline.accept_continuation(normal("nonsense"), Join::Exact);
-    assert!(resumes(&pipeline));
+    assert!(requests_continuation(&pipeline));
     pipeline.accept_continuation(normal("nonsense"), Join::Exact);
     let ask = correction(&pipeline);
     assert_eq!(ask.text, "{\"a\": [1, nonsensenonsense");
@@ -196,7 +201,7 @@ fn an_exhausted_resume_falls_back_to_correction() {
     assert_eq!((end.attempts, end.corrections), (2, 1));
 }
 
-/// A document that is complete by chance does not count, because two seams are possible.
+/// An ambiguous text may be a valid document by chance. It is corrected nevertheless.
 #[test]
 fn an_ambiguous_text_that_happens_to_be_valid_is_corrected() {
     let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
@@ -234,7 +239,8 @@ fn a_policy_without_corrections_requests_none() {
     assert!(matches!(outcome(&exhausted).result, PipelineResult::Exhausted(_)));
 }
 
-/// PC-6: a cut reply that may not be resumed is not corrected either, because that would invent its end.
+/// PC-6: a cut reply that must not be resumed is not corrected either, because a correction would invent its
+/// end.
 #[test]
 fn a_truncated_reply_that_must_not_be_resumed_is_not_corrected() {
     let resume = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
@@ -244,7 +250,7 @@ fn a_truncated_reply_that_must_not_be_resumed_is_not_corrected() {
     assert_eq!((end.text.as_str(), end.corrections), ("{\"a\": ", 0));
 }
 
-/// After a refusal or an exhausted budget, nothing more is requested.
+/// After a refusal or an exhausted budget, no further call is requested.
 #[test]
 fn a_refusal_or_an_empty_budget_is_not_corrected() {
     let mut refused = pipeline(&[], limit("{\"a\": "));
@@ -276,12 +282,12 @@ fn text_without_a_grammar_is_not_validated() {
     for demanded in [None, Some(Format::Text), Some(Format::Jsonl)] {
         let first = normal("{\"x\": 1}\n");
         let pipeline =
-            Pipeline::new(PipelinePolicy::default(), demanded, Some(Box::new(Requires(&["a"]))), first);
+            Pipeline::new(PipelinePolicy::default(), demanded, Some(Box::new(RequiredFields(&["a"]))), first);
         assert_eq!(outcome(&pipeline).result, PipelineResult::Whole);
     }
 }
 
-/// If the client already has a part, a corrected document must begin with it.
+/// A corrected document must begin with the part that the client has received.
 #[test]
 fn a_correction_that_changes_sent_text_is_refused() {
     for (corrected, result) in
@@ -290,7 +296,8 @@ fn a_correction_that_changes_sent_text_is_refused() {
         let resume = ResumePolicy { sent: 5, ..ResumePolicy::default() };
         let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
         let first = normal("{\"x\":1}");
-        let mut pipeline = Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a"]))), first);
+        let mut pipeline =
+            Pipeline::new(policy, Some(Format::Json), Some(Box::new(RequiredFields(&["a"]))), first);
         pipeline.accept_correction(normal(corrected));
         let end = outcome(&pipeline);
         let changes = end.pieces[1].reason == "the corrected document changes what the client has";
@@ -299,7 +306,7 @@ fn a_correction_that_changes_sent_text_is_refused() {
     }
 }
 
-/// PC-9: text that a stream has forwarded counts as sent.
+/// PC-9: this also applies to text that was forwarded during the stream.
 #[test]
 fn a_correction_that_changes_text_sent_later_is_refused() {
     let mut pipeline = pipeline(&["a"], normal("{\"x\":1}"));
@@ -320,7 +327,7 @@ fn a_pipeline_exposes_the_received_text_and_the_next_step() {
 }
 
 #[test]
-fn unrequested_events_change_nothing() {
+fn unrequested_answers_are_ignored() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
     let before = pipeline.next();
     pipeline.accept_correction(normal("{\"a\": 1}"));
@@ -344,10 +351,10 @@ fn a_late_continuation_does_not_undo_a_correction() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// PC-6: every pipeline ends within its bounds, never corrects a truncated reply first, and never delivers an
-    /// invalid text as valid.
+    /// PC-6: every pipeline ends within its limits, never corrects a truncated reply first, and never
+    /// delivers an invalid text as valid.
     #[test]
-    fn every_pipeline_ends(
+    fn every_pipeline_ends_within_its_limits(
         (document, beginning) in cut_document(),
         max_attempts in 0..4_u32,
         max_corrections in 0..3_u32,
@@ -362,7 +369,7 @@ proptest! {
         let resume = ResumePolicy { max_attempts, ..ResumePolicy::default() };
         let policy = PipelinePolicy { resume, max_corrections, may_change: false };
         let validator: Option<Box<dyn Validate + Send + Sync>> =
-            if validated { Some(Box::new(Requires(&["value", "more"]))) } else { None };
+            if validated { Some(Box::new(RequiredFields(&["value", "more"]))) } else { None };
         let first = Reply::with_stop(beginning, Stop::Limit);
         let mut pipeline = Pipeline::new(policy, Some(Format::Json), validator, first);
         for behaviour in behaviours.iter().cycle().take(100) {
@@ -385,7 +392,7 @@ proptest! {
         }
         let end = outcome(&pipeline);
         prop_assert!(end.attempts <= max_attempts && end.corrections <= max_corrections);
-        let valid = !validated || Requires(&["value", "more"]).validate(&end.text).is_empty();
+        let valid = !validated || RequiredFields(&["value", "more"]).validate(&end.text).is_empty();
         if end.result == PipelineResult::Corrected {
             prop_assert!(valid);
         }
@@ -396,7 +403,7 @@ proptest! {
     }
 }
 
-/// The delivered text contains every received byte in order, or the pieces report the number of missing bytes.
+/// Checks that the outcome contains every received byte in order, or that its seams report the dropped bytes.
 fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     let first = &end.pieces[0];
     let dropped: usize = end.pieces.iter().flat_map(|piece| &piece.seam).map(|seam| seam.dropped_bytes).sum();
@@ -405,12 +412,12 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     match &end.result {
         PipelineResult::Resumed | PipelineResult::Invalid => {
             prop_assert!(end.text.starts_with(&first.text) || dropped > 0, "{end:?}");
-            // Half a character at the end of a piece does not count as a byte of the text.
+            // The bytes of an incomplete character at the end of a piece do not count as text.
             let halves: usize =
                 end.pieces.iter().map(|piece| piece.text.matches('\u{fffd}').count() * 3).sum();
             prop_assert!(end.text.len() + dropped + halves >= first.text.len() + joined, "{end:?}");
         }
-        // A restart may begin with the first part. It reports that its text is a different one.
+        // A restarted text may begin with the cut text. Otherwise, the outcome reports the replaced length.
         PipelineResult::Restarted { replaced_chars } => {
             prop_assert_eq!(*replaced_chars, first.text.chars().count());
         }
@@ -424,7 +431,7 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The endings and stops of the pieces are in the outcome, for the log.
+/// The outcome contains the ending and stop reason of each piece, for the log.
 #[test]
 fn the_outcome_contains_every_piece() {
     let mut pipeline = pipeline(&["a"], Reply::broken_off("{\"a\": ", Ending::Dropped));
@@ -437,7 +444,7 @@ fn the_outcome_contains_every_piece() {
     assert_eq!((end.cut, end.attempts), (Some(CutKind::Dropped), 1));
 }
 
-/// If a model writes raw line feeds into strings, the cut is detected and the result is strict JSON.
+/// A cut is detected despite raw line feeds in strings, and the result is strict JSON.
 #[test]
 fn unsent_raw_control_characters_are_escaped() {
     for (sent, result, text) in [

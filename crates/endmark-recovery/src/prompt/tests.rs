@@ -5,7 +5,7 @@ use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
 
 const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
 
-/// PC-3: the prompt contains the exact token, and the exact instruction on one line.
+/// PC-3: the JSON prompt contains the exact token, and the exact instruction on one line.
 #[test]
 fn the_json_prompt_has_the_exact_token_and_instruction() {
     let prompt = build_resume_prompt("\"content\":\"", &Format::Json, None);
@@ -13,7 +13,7 @@ fn the_json_prompt_has_the_exact_token_and_instruction() {
     assert_eq!(prompt.lines().last(), Some(JSON_INSTRUCTION));
 }
 
-/// PC-3: other formats have a prompt of the same shape.
+/// PC-3: the prompts of all other formats have the same structure.
 #[test]
 fn other_formats_have_the_same_prompt_structure() {
     for format in [
@@ -64,7 +64,7 @@ fn every_format_has_its_own_instruction() {
     }
 }
 
-/// PC-3: the text of the prompt can be configured, and placeholders in the token are not replaced.
+/// PC-3: a prompt can be configured. Placeholders within the token are not replaced.
 #[test]
 fn a_configured_prompt_is_filled_in() {
     let template = "Weiter nach «{last_valid_token}».\n{instruction}";
@@ -94,12 +94,12 @@ fn a_configured_prompt_is_validated() {
             assert_eq!(check_prompt_template(&template), Err(error.clone()), "{template}");
         }
     }
-    // Only a word in brackets is a placeholder.
+    // Only a lowercase name in braces is a placeholder.
     assert_eq!(check_prompt_template("name} {} {last_valid_token}"), Ok(()));
     assert_eq!(check_prompt_template("Like {\"a\": {}}, after {{last_valid_token}}"), Ok(()));
 }
 
-/// PC-3: a prompt always states where to continue, even if the configured one does not.
+/// PC-3: the prompt always states where to continue, even if the configured template does not.
 #[test]
 fn a_template_without_the_token_is_not_used() {
     assert_eq!(

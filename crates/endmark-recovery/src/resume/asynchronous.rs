@@ -4,8 +4,8 @@ use endmark_text::Format;
 
 use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep};
 
-/// [`resume_if_truncated`](crate::resume_if_truncated) with an async function (PC-5). It needs no particular runtime.
-/// Its future is `Send` if that of `ask` is.
+/// Does the same as [`resume_if_truncated`](crate::resume_if_truncated) with an async function (PC-5). It
+/// works in any runtime. Its future is `Send` if that of `ask` is.
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, ResumePolicy, Stop, resume_if_truncated_async};
@@ -22,7 +22,7 @@ use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePol
 /// let resumed = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), first, |ask| async {
 ///     Ok((ask_the_model(ask.prompt).await, Join::Exact))
 /// });
-/// // Your runtime awaits it. Here it is ready at once.
+/// // Your runtime awaits this future. In this example it is ready immediately.
 /// # let mut resumed = pin!(resumed);
 /// # let Poll::Ready(outcome) = resumed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
 /// assert_eq!(outcome.into_text()?, r#"{"files": ["a.rs", "b.rs"]}"#);

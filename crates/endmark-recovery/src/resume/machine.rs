@@ -1,21 +1,22 @@
-//! The state machine of a resume: takes replies, and returns the next request (PC-5).
+//! The state machine of a resume: it processes replies, and returns the next request (PC-5).
 
 use endmark_text::Format;
 
-use super::body::Body;
-use super::placing::Earlier;
-use super::shown::{BackUp, PromptExcerpt, back_up};
+use super::joined_text::JoinedText;
+use super::prompt_excerpt::{HoldBack, PromptExcerpt, choose_excerpt};
+use super::prompted_join::EarlierAnswer;
 use super::{RequestedReply, Strategy};
 use crate::{
     AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, Restart,
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
 };
 
-/// Consecutive rejected requests that are permitted if the policy has fewer attempts: one prefill and one prompt.
+/// Minimum number of consecutive rejected requests before the resume ends: one prefill and one prompt. It
+/// applies if the policy permits fewer attempts.
 const MIN_REJECTIONS: u32 = 2;
 
-/// Resumes one cut reply (PC-5). It judges the reply, requests the rest, and joins the answers. It gives up if no
-/// attempts remain or an answer adds nothing.
+/// Resumes one cut reply (PC-5). It judges the reply, requests the rest, and joins the answers. It gives up
+/// if no attempts remain, or if an answer adds nothing.
 ///
 /// It does no I/O. A driver gets the next step, performs it, and reports the result:
 ///
@@ -23,7 +24,7 @@ const MIN_REJECTIONS: u32 = 2;
 /// use endmark_recovery::{Join, Reply, Resume, ResumeOutcome, ResumePolicy, ResumeStep, Stop};
 /// use endmark_text::Format;
 ///
-/// // The model, which continues the message that it receives.
+/// // A model that continues the message it receives.
 /// let ask = |_so_far: &str| Reply::with_stop(r#"ld"}"#, Stop::Normal);
 ///
 /// let first = Reply::with_stop(r#"{"hello": "wor"#, Stop::Limit);
@@ -41,34 +42,34 @@ const MIN_REJECTIONS: u32 = 2;
 pub struct Resume {
     pub(super) policy: ResumePolicy,
     pub(super) required_format: Option<Format>,
-    pub(super) body: Body,
-    /// The kind of cut of the first reply.
+    pub(super) joined_text: JoinedText,
+    /// The kind of cut of the first reply, if it was cut.
     pub(super) first_cut: Option<CutKind>,
-    /// Number of requested continuations, including lost calls.
+    /// Number of requested continuations, including failed calls that count as attempts.
     pub(super) attempts: u32,
     /// Number of rejected calls since the last answer.
     rejections: u32,
     /// The last continuation, to detect an identical one.
     pub(super) last_piece: Option<String>,
-    /// The last answer about the current text, if it did not prove a seam.
-    pub(super) earlier_answer: Option<Earlier>,
+    /// The last answer to a prompt about the current text.
+    pub(super) earlier_answer: Option<EarlierAnswer>,
     /// The answers since the text last grew that could not be joined.
     pub(super) refused_answers: RefusedAnswers,
     /// Whether the whole reply was requested again.
-    pub(super) restarted: bool,
-    /// The length in characters of the text that a regenerated reply replaced.
+    pub(super) has_restarted: bool,
+    /// Length in characters of the text that a regenerated reply replaced.
     pub(super) replaced_chars: Option<usize>,
     pub(super) history: Vec<PieceRecord>,
     pub(super) step: ResumeStep,
 }
 
 impl Resume {
-    /// Judges the first reply (PC-8). `demanded` is a required format, and never a detected one. Plain text has no
-    /// requirements.
+    /// Judges the first reply (PC-8). `demanded` is the required format, if any; never pass a detected one.
+    /// Plain text has no requirements.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
         let demanded = demanded.filter(Format::can_be_required);
         let mut resume = Self {
-            body: Body::new(None, String::new(), 0, policy.known),
+            joined_text: JoinedText::new(None, String::new(), 0, policy.known),
             policy,
             required_format: demanded,
             first_cut: None,
@@ -77,47 +78,49 @@ impl Resume {
             last_piece: None,
             earlier_answer: None,
             refused_answers: RefusedAnswers::default(),
-            restarted: false,
+            has_restarted: false,
             replaced_chars: None,
             history: Vec::new(),
             step: ResumeStep::Done(ResumeOutcome::Passed),
         };
-        resume.begin(first, PieceRole::First);
+        resume.accept_complete_reply(first, PieceRole::First);
         resume
     }
 
-    /// Returns the next step. It does not change until [`reply`](Self::reply) or [`note_failure`](Self::note_failure)
-    /// is called.
+    /// Returns the next step. It stays the same until [`reply`](Self::reply) or
+    /// [`note_failure`](Self::note_failure) is called.
     pub fn next(&self) -> ResumeStep {
         self.step.clone()
     }
 
-    /// Returns the same as [`next`](Self::next), by reference.
+    /// Returns a reference to the next step. See [`next`](Self::next).
     pub fn step(&self) -> &ResumeStep {
         &self.step
     }
 
-    /// Processes an answer. After the end it has no effect.
+    /// Processes an answer. It is ignored after the end.
     ///
-    /// `join` is how the answer continues the text. An answer to a repeated request is complete by itself.
+    /// `join` states how the answer continues the text. It is ignored for the answer to a repeated request,
+    /// which replaces the reply.
     pub fn reply(&mut self, reply: Reply, join: Join) {
-        self.reply_with(reply, join, None);
+        self.reply_with_problem(reply, join, None);
     }
 
-    /// Does the same as `reply`, with a known problem of the answer as a whole document.
-    pub(crate) fn reply_with(&mut self, reply: Reply, join: Join, problem: Option<String>) {
+    /// Processes an answer like `reply`. `problem` states why the answer is invalid as a whole document, if
+    /// it is.
+    pub(crate) fn reply_with_problem(&mut self, reply: Reply, join: Join, problem: Option<String>) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let (wanted, kind, shown, prompt) = (ask.wanted, ask.kind, ask.shown, ask.prompt.clone());
         self.attempts += 1;
         self.rejections = 0;
         match wanted {
             RequestedReply::Rest => self.accept_continuation(reply, join, kind, (shown, &prompt)),
-            RequestedReply::Again => self.begin(reply, PieceRole::Again),
+            RequestedReply::Again => self.accept_complete_reply(reply, PieceRole::Again),
             RequestedReply::Restart => self.restart(reply, kind, problem),
         }
     }
 
-    /// Records that a call brought no answer. After the end it has no effect.
+    /// Records that a call returned no answer. It is ignored after the end.
     #[expect(clippy::needless_pass_by_value, reason = "the machine is fed failures as it is fed replies")]
     pub fn note_failure(&mut self, failure: AskFailure) {
         let ResumeStep::Ask(ask) = &self.step else { return };
@@ -126,7 +129,7 @@ impl Resume {
             RequestedReply::Rest => PieceRole::Continuation,
             RequestedReply::Again | RequestedReply::Restart => PieceRole::Again,
         };
-        self.restarted |= ask.wanted == RequestedReply::Restart && failure.is_attempt();
+        self.has_restarted |= ask.wanted == RequestedReply::Restart && failure.is_attempt();
         let why = failure.to_string();
         let ending = match &failure {
             AskFailure::Rejected(_) | AskFailure::Final(_) | AskFailure::Budget(_) => Ending::UpstreamError,
@@ -159,15 +162,16 @@ impl Resume {
         }
     }
 
-    /// Records that the client has the first `bytes` of the text, which can no longer change. The number never
-    /// decreases.
+    /// Records that the client has received the first `bytes` of the text, which then can no longer change. A
+    /// smaller number than before has no effect.
     ///
-    /// A driver that forwards a continuation while it arrives calls this before it reports that continuation.
+    /// A driver that forwards a continuation while it arrives must call this before it reports that
+    /// continuation.
     pub fn mark_sent(&mut self, bytes: usize) {
-        self.body.mark_sent(bytes);
+        self.joined_text.mark_sent(bytes);
     }
 
-    /// Whether the last answer could be joined, but may not be a continuation.
+    /// Whether the seam of the last answer is uncertain.
     pub(crate) fn is_in_doubt(&self) -> bool {
         let ended = match &self.step {
             ResumeStep::Done(ResumeOutcome::Exhausted(end)) => end.cause == ExhaustedCause::Ambiguous,
@@ -176,46 +180,46 @@ impl Resume {
         ended || self.refused_answers.uncertain_seam.is_some()
     }
 
-    /// Returns every call with its result, in order.
+    /// Returns all calls with their results, in order.
     pub fn history(&self) -> &[PieceRecord] {
         &self.history
     }
 
-    /// Returns the same as [`history`](Self::history), by value.
+    /// Consumes the resume, and returns all calls with their results, in order.
     pub fn into_history(self) -> Vec<PieceRecord> {
         self.history
     }
 
-    /// Returns the kind of cut of the first reply.
+    /// Returns the kind of cut of the first reply, or `None` if it was not cut.
     pub fn cut(&self) -> Option<CutKind> {
         self.first_cut
     }
 
-    /// Returns the longest verified beginning, to be delivered if the text stays cut.
+    /// Returns the longest verified beginning, for delivery if the text remains cut.
     pub fn verified_beginning(&self) -> String {
-        self.body.verified_beginning()
+        self.joined_text.verified_beginning()
     }
 
     /// Returns the seams so far, in order.
     pub fn seams(&self) -> &[Seam] {
-        self.body.seams()
+        self.joined_text.seams()
     }
 
-    /// Whether a replacement of the whole text begins with what the client already has.
-    pub(crate) fn keeps_sent(&self, text: &str) -> bool {
+    /// Whether a replacement of the whole text begins with the text that the client has received.
+    pub(crate) fn keeps_sent_text(&self, text: &str) -> bool {
         let beginning = self.verified_beginning();
-        let sent = beginning.as_bytes().get(..self.body.sent_bytes()).unwrap_or(beginning.as_bytes());
+        let sent = beginning.as_bytes().get(..self.joined_text.sent_bytes()).unwrap_or(beginning.as_bytes());
         text.as_bytes().starts_with(sent)
     }
 
     pub(super) fn demands_marker(&self) -> bool {
-        matches!(self.body.grammar(), Some(Format::Marker(_)))
+        matches!(self.joined_text.grammar(), Some(Format::Marker(_)))
     }
 
     pub(super) fn finish_whole(&mut self, disclosed: bool) {
         self.step = ResumeStep::Done(ResumeOutcome::Whole {
-            text: self.body.text().to_owned(),
-            seams: self.body.seams().to_vec(),
+            text: self.joined_text.text().to_owned(),
+            seams: self.joined_text.seams().to_vec(),
             attempts: self.attempts,
             cut: self.first_cut,
             disclosed,
@@ -223,10 +227,11 @@ impl Resume {
         });
     }
 
-    /// Requests more, unless the client disconnected, a limit is reached, or the answer was unusable.
+    /// Requests the next answer, unless the client has disconnected, a limit is reached, or the last answer
+    /// cannot be used.
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
-            _ if self.body.has_sent_unjoined() => self.exhaust(ExhaustedCause::Stopped),
+            _ if self.joined_text.has_sent_unjoined() => self.exhaust(ExhaustedCause::Stopped),
             // A continuation would only continue the loop.
             _ if self.history.last().is_some_and(|piece| piece.stop == Some(Stop::Repetition)) => {
                 self.exhaust(ExhaustedCause::NoProgress);
@@ -246,24 +251,25 @@ impl Resume {
             };
         }
         let wanted = match () {
-            () if self.body.is_blank() => RequestedReply::Again,
-            () if self.is_time_to_restart() => RequestedReply::Restart,
+            () if self.joined_text.has_no_text() => RequestedReply::Again,
+            () if self.should_restart() => RequestedReply::Restart,
             () => RequestedReply::Rest,
         };
         self.ask(kind, wanted);
     }
 
     fn ask(&mut self, kind: CutKind, wanted: RequestedReply) {
-        let text = self.body.text();
+        let text = self.joined_text.text();
         let (shown, prompt) = if wanted == RequestedReply::Rest {
-            let how = if self.refused_answers.answers == 0 { BackUp::Little } else { BackUp::Further };
-            let shown = back_up(text, self.body.format(), how, self.policy.begun_by_client);
+            let how = if self.refused_answers.answers == 0 { HoldBack::Little } else { HoldBack::Further };
+            let shown =
+                choose_excerpt(text, self.joined_text.format(), how, self.policy.client_written_bytes);
             let template = self.policy.prompt.as_deref();
             (
                 shown,
                 build_resume_prompt(
-                    shown.quoted_part(text, self.body.format()),
-                    self.body.format(),
+                    shown.quoted_part(text, self.joined_text.format()),
+                    self.joined_text.format(),
                     template,
                 ),
             )
@@ -282,12 +288,13 @@ impl Resume {
         });
     }
 
-    /// Whether the next call requests the complete reply. This is the last call after an answer that could not be
-    /// joined, or an earlier one if so configured. If the client has a beginning, a new reply rarely repeats it. In
-    /// that case a second prompt comes first, unless the answer was not a continuation.
-    fn is_time_to_restart(&self) -> bool {
+    /// Whether to request the complete reply next. This is the last attempt after an answer that could not be
+    /// joined, or an earlier one if the policy prefers it. If the client has received a beginning, another
+    /// prompt comes first, because a regenerated reply rarely repeats that beginning. But after an answer
+    /// that was not a continuation, no other prompt follows.
+    fn should_restart(&self) -> bool {
         let is_last = self.attempts + 1 >= self.policy.max_attempts;
-        let is_hopeless = self.body.sent_bytes() == 0 || self.refused_answers.has_talk;
+        let is_hopeless = self.joined_text.sent_bytes() == 0 || self.refused_answers.is_remark;
         let order = &self.policy.strategies;
         let is_first = order.ways().first() == Some(&Strategy::Restart);
         self.can_restart() && (is_first || is_last && self.refused_answers.answers > 0 && is_hopeless)
@@ -297,13 +304,13 @@ impl Resume {
         self.policy.room_to_restart
             && self.policy.restart != Restart::Off
             && self.policy.strategies.has(Strategy::Restart)
-            && !self.restarted
+            && !self.has_restarted
             && self.attempts < self.policy.max_attempts
-            && !self.body.is_blank()
-            && !self.body.has_sent_unjoined()
+            && !self.joined_text.has_no_text()
+            && !self.joined_text.has_sent_unjoined()
     }
 
-    /// Stops requesting the rest. Requests the complete reply if that is still possible.
+    /// Gives up on the rest. Requests the complete reply if that is still possible.
     pub(super) fn give_up(&mut self, kind: CutKind, cause: ExhaustedCause, best: Option<String>) {
         if self.can_restart() {
             self.ask(kind, RequestedReply::Restart);
@@ -326,7 +333,7 @@ impl Resume {
             (_, 0) => format!("not resumed: {last}"),
             (_, attempts) => format!("not resumed further after {attempts} attempts: {last}"),
         };
-        let (merged_raw, verified_len) = self.body.clone().into_merged_raw();
+        let (merged_raw, verified_len) = self.joined_text.clone().into_merged_raw();
         self.step = ResumeStep::Done(ResumeOutcome::Exhausted(ResumeExhausted {
             attempts: self.attempts,
             merged_raw,
@@ -338,28 +345,28 @@ impl Resume {
     }
 }
 
-/// An uncertain seam.
+/// An answer with an uncertain seam.
 #[derive(Debug, Clone)]
 pub(super) struct UncertainSeam {
-    /// The text that it would give, if that text keeps everything sent.
+    /// The text with this seam, or `None` if it would change text that the client has received.
     pub(super) best: Option<String>,
 }
 
 /// The answers since the text last grew that could not be joined.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RefusedAnswers {
-    /// Their number.
+    /// The number of these answers.
     pub(super) answers: u32,
-    /// The doubt about the last answer, if it could be joined but may not be a continuation.
+    /// The uncertain seam of the last answer, if it had one.
     pub(super) uncertain_seam: Option<UncertainSeam>,
-    /// Whether the last answer followed a prompt and was not a continuation.
-    pub(super) has_talk: bool,
+    /// Whether the last answer to a prompt was not a continuation.
+    pub(super) is_remark: bool,
 }
 
-/// Resumes a cut reply with a function that asks the model (PC-5). By default it makes at most
+/// Resumes a cut reply with a function that calls the model (PC-5). By default, it makes at most
 /// [`MAX_RESUME_ATTEMPTS`](crate::MAX_RESUME_ATTEMPTS) attempts.
 ///
-/// `ask` returns the reply and how it continues [`ResumeAsk::so_far`].
+/// `ask` returns the answer, and how it continues [`ResumeAsk::so_far`].
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, ResumeOutcome, ResumePolicy, Stop, resume_if_truncated};

@@ -3,30 +3,31 @@
 use super::Strategies;
 use crate::stitch::ReasoningSigns;
 
-/// Continuations that are requested by default (PC-5).
+/// Default maximum number of continuations (PC-5).
 pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 
 /// The policy of a resume (PC-5, PC-9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePolicy {
-    /// Maximum number of continuations that are requested. With 0, the reply is only judged.
+    /// Maximum number of requested continuations. With 0, the reply is only judged.
     pub max_attempts: u32,
-    /// How to handle several possible seams with different values.
+    /// What to do if several seams with different values are possible.
     pub on_ambiguous: OnAmbiguous,
-    /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them
-    /// is rejected, because sent text is never retracted.
+    /// Number of bytes of the first reply that the client has received. A merge that would change one of them
+    /// is rejected, because sent text cannot be retracted.
     pub sent: usize,
-    /// A prompt that replaces the default one. See [`check_prompt_template`](crate::check_prompt_template).
+    /// A prompt that replaces the default. See [`check_prompt_template`](crate::check_prompt_template).
     pub prompt: Option<String>,
-    /// The permitted strategies, in their order.
+    /// The permitted strategies, in order of preference.
     pub strategies: Strategies,
-    /// Whether the complete reply can be requested again. If it reached its limit, this needs a higher limit.
+    /// Whether the complete reply can be requested again. If it was cut at its limit, this needs a higher
+    /// limit.
     pub room_to_restart: bool,
-    /// Which regenerated replies may replace the cut one.
+    /// Which regenerated replies may replace the cut reply.
     pub restart: Restart,
-    /// Bytes at the beginning of the first reply that the client wrote. They are always shown.
-    pub begun_by_client: usize,
-    /// The signs of reasoning in the request. A continuation may contain them too.
+    /// Number of bytes of the first reply that the client wrote. A prompt always shows them.
+    pub client_written_bytes: usize,
+    /// The signs of reasoning in the request. A continuation may contain the same ones.
     pub known: ReasoningSigns,
 }
 
@@ -40,16 +41,16 @@ impl Default for ResumePolicy {
             strategies: Strategies::default(),
             room_to_restart: false,
             restart: Restart::default(),
-            begun_by_client: 0,
+            client_written_bytes: 0,
             known: ReasoningSigns::default(),
         }
     }
 }
 
-/// How to handle several possible seams with different values (PC-9).
+/// What to do if several seams with different values are possible (PC-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnAmbiguous {
-    /// Give up and deliver the verified beginning.
+    /// Give up, and deliver the verified beginning.
     #[default]
     Stop,
     /// Use the best candidate. Its seam reports the number of other candidates.
@@ -57,7 +58,7 @@ pub enum OnAmbiguous {
 }
 
 impl OnAmbiguous {
-    /// Returns the literal name, as in the configuration.
+    /// Returns the name that the configuration uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -66,21 +67,21 @@ impl OnAmbiguous {
     }
 }
 
-/// Which regenerated replies may replace the cut one (PC-5). Every such reply must end normally, be whole, and have
-/// no less content than the cut one.
+/// Which regenerated replies may replace the cut reply (PC-5). A regenerated reply must always end normally,
+/// be whole, and not be clearly shorter than the cut reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Restart {
-    /// Any reply.
+    /// Any regenerated reply.
     #[default]
     Any,
-    /// A reply that repeats all complete content unchanged: the values of a document, or the text.
+    /// A reply that repeats all complete content unchanged: the values of a document, or the whole text.
     Same,
-    /// No reply. The reply is not requested again.
+    /// None. The reply is not requested again.
     Off,
 }
 
 impl Restart {
-    /// Returns the literal name, as in the configuration.
+    /// Returns the name that the configuration uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Any => "any",

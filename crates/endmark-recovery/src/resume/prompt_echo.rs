@@ -1,13 +1,13 @@
-//! Detects an answer that repeats the question, as small models do if they cannot continue.
+//! Detects an answer that repeats the prompt, as small models do if they cannot continue.
 
 use std::collections::HashMap;
 
-/// A run of whole words with this many letters rarely occurs by chance in both an answer and its question. `the last
-/// valid token` and `last reply was cut off` are long enough.
+/// Minimum number of letters in a sequence of whole words that rarely occurs by chance in both an answer and
+/// its prompt. `the last valid token` and `last reply was cut off` are long enough.
 const MIN_DISTINCTIVE_LETTERS: usize = 16;
 
-/// Whether an answer contains a run of the question's words that does not occur in the text.
-pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
+/// Whether an answer contains a sequence of words from the prompt that does not occur in the text.
+pub(super) fn repeats_prompt(question: &str, so_far: &str, answer: &str) -> bool {
     if answer.len() < MIN_DISTINCTIVE_LETTERS {
         return false;
     }
@@ -16,16 +16,16 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     for (at, word) in question_words.iter().enumerate() {
         places.entry(word).or_default().push(at);
     }
-    // The number of the question's letters before each of its words, and in total.
+    // The number of letters before each word of the prompt, and in total.
     let mut letters = vec![0];
     letters.extend(question_words.iter().scan(0, |sum, word| {
         *sum += word.chars().count();
         Some(*sum)
     }));
     let mut text: Option<String> = None;
-    // An answer may repeat a run at every word. Search for each run only once.
+    // An answer may repeat a sequence at every word, so each sequence is searched only once.
     let mut is_new: HashMap<(usize, usize), bool> = HashMap::new();
-    // For each position of the question, the number of preceding words that the answer has just repeated in order.
+    // For each position in the prompt: how many words before it the answer has just repeated in order.
     let mut runs: HashMap<usize, usize> = HashMap::new();
     for word in words(answer) {
         let here = places.get(word.as_str()).map_or(&[][..], Vec::as_slice);
@@ -49,20 +49,20 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     false
 }
 
-/// Returns the words of a text, in lower case.
+/// Returns the words of a text in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase)
 }
 
-/// Joins words with a space around each.
+/// Joins words, with a space before and after each one.
 fn join_spaced(words: impl Iterator<Item = String>) -> String {
     words.fold(" ".to_owned(), |text, word| text + &word + " ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::recites;
+    use super::repeats_prompt;
 
     const QUESTION: &str = "Your last reply was cut off. The last valid token that arrived is:\n\n\
                             Continue the text from the last valid token. Output ONLY the remaining text.";
@@ -74,24 +74,24 @@ mod tests {
             "I see that my last reply was cut off.",
             "bridge was closed. Output only the remaining text.",
         ] {
-            assert!(recites(QUESTION, "The bridge was clo", answer), "{answer}");
+            assert!(repeats_prompt(QUESTION, "The bridge was clo", answer), "{answer}");
         }
         for answer in ["sed, and the last of them was cut off.", "the text from the first page", ""] {
-            assert!(!recites(QUESTION, "The bridge was clo", answer), "{answer}");
+            assert!(!repeats_prompt(QUESTION, "The bridge was clo", answer), "{answer}");
         }
     }
 
     #[test]
     fn prompt_words_that_the_text_contains_are_allowed() {
         let text = "A parser stops at the last valid token, and";
-        assert!(!recites(QUESTION, text, " goes on behind the last valid token."));
+        assert!(!repeats_prompt(QUESTION, text, " goes on behind the last valid token."));
     }
 
     #[test]
     fn repeated_shared_words_are_searched_once() {
         let text = format!("{} The last valid token that arrived is.", "word ".repeat(200_000));
         let answer = "The last valid token that arrived is. ".repeat(20_000);
-        assert!(!recites(QUESTION, &text, &answer));
-        assert!(recites(QUESTION, &text, &(answer + "Output only the remaining text.")));
+        assert!(!repeats_prompt(QUESTION, &text, &answer));
+        assert!(repeats_prompt(QUESTION, &text, &(answer + "Output only the remaining text.")));
     }
 }

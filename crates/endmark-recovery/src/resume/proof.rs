@@ -1,89 +1,91 @@
-//! Proves a seam. If an answer repeats the received text from a position in the shown part up to the cut, it
-//! continues after the cut (PC-4).
+//! Proves a seam: if an answer repeats the received text from some shown position up to the cut, it continues
+//! after the cut (PC-4).
 //!
-//! A model that sees a text without its end, and writes that end, derives it from the text before it. Therefore the
-//! position at which the answer joins is known, including the white space there. The comparison ignores differences
-//! in white space, quotation marks, dashes and Markdown emphasis. The received bytes are kept.
+//! The prompt does not show the end of the text. A model that writes this end nevertheless has continued the
+//! shown part, so the position of the seam is known, including its whitespace. The comparison ignores
+//! differences in whitespace, quotation marks, dashes and Markdown emphasis. The received bytes are kept.
 
-pub(super) mod walk;
+pub(super) mod compare;
 
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-use self::walk::{AnswerExtent, Reading, Walker, is_emphasis};
-use super::prompt_echo::recites;
-use super::shown::PromptExcerpt;
+use self::compare::{Agreement, ComparisonTolerance, TextComparer, is_emphasis};
+use super::prompt_echo::repeats_prompt;
+use super::prompt_excerpt::PromptExcerpt;
 use super::weight::{MIN_PROOF_WEIGHT, MIN_PROOF_WEIGHT_IN_DOUBT, weight};
 use crate::AskedFrom;
-use crate::stitch::{announces, is_fence_line};
+use crate::stitch::{is_announcement, is_fence_line};
 
-/// Number of bytes of an answer in which a repetition may begin. Announcements are not longer.
+/// Number of bytes of an answer within which a repetition may begin. Announcements are shorter.
 const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
 
-/// Number of bytes before the cut, and at the beginning of the text, in which a repeated part may begin.
+/// Number of bytes before the cut within which the repeated part may begin. It may also begin at the start of
+/// the text.
 const REPEATED_LIMIT_BYTES: usize = 8_192;
 
-/// The question to which an answer belongs.
+/// The prompt that an answer belongs to, and the text that it is about.
 #[derive(Debug, Clone)]
-pub(crate) struct Question<'a> {
+pub(crate) struct PromptContext<'a> {
     /// The text up to the cut.
     pub(crate) so_far: &'a str,
-    /// Bytes of it that were shown.
+    /// Number of bytes of the text that the prompt showed. The text after them is held back.
     pub(crate) shown_bytes: usize,
-    /// Offset at which the quotation in the prompt began.
+    /// Offset in the text at which the quotation in the prompt begins.
     pub(crate) quoted_from: usize,
     pub(crate) format: &'a Format,
-    /// The words of the question, without its quotation of the text.
+    /// The words of the prompt without its quotation of the text.
     pub(crate) words: String,
 }
 
-/// The result of looking for a proof in an answer.
+/// The result of comparing an answer with the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// The answer begins to repeat the text at the byte `start`, and the text after the cut begins at `rest_at`.
-    /// `wrapped` means that the answer has words of its own before it.
+pub(crate) enum SeamProof {
+    /// The answer begins to repeat the text at byte `start`, and continues after the cut at byte `rest_at`.
+    /// `wrapped` means that other words precede the repetition.
     Proven { start: usize, rest_at: usize, wrapped: bool },
-    /// The answer repeats the text, but several positions are possible, or the repetition is too short. `rest_at` is
-    /// the first position.
+    /// The answer repeats the text, but at several possible positions, or the repetition is too short.
+    /// `rest_at` is the first position after it.
     Doubtful { rest_at: usize },
-    /// The answer repeats nothing.
+    /// The answer does not repeat the text.
     Nothing,
-    /// The answer may still repeat the text.
+    /// The answer may still turn out to repeat the text.
     Open,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PromptContext<'a> {
     pub(crate) fn new(so_far: &'a str, shown: PromptExcerpt, format: &'a Format, prompt: &str) -> Self {
         let words = prompt.replacen(shown.quoted_part(so_far, format), " ", 1);
         Self { so_far, shown_bytes: shown.length, quoted_from: shown.quoted_from, format, words }
     }
 }
 
-impl Question<'_> {
-    /// Returns what an answer proves. Unless it `is_over`, more of it may arrive.
-    pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
-        let starts = self.starts(answer);
+impl PromptContext<'_> {
+    /// Compares an answer with the text. Unless `is_over`, more of the answer may arrive.
+    pub(crate) fn proof(&self, answer: &str, is_over: bool) -> SeamProof {
+        let starts = self.repetition_starts(answer);
         let last = starts.last().map_or(0, |(start, _)| *start);
-        // If the words before the last start do not recite the question, those before an earlier start do not either.
-        let may_be_recited = self.is_recited(answer.get(..last).unwrap_or_default());
-        let places: Vec<usize> = self.places().collect();
-        let mut walker = Walker::new(self.comparison_reading(), answer);
+        // If the words before the last start do not recite the prompt, then no shorter beginning does.
+        let may_be_recited = self.repeats_prompt(answer.get(..last).unwrap_or_default());
+        let places: Vec<usize> = self.repeatable_positions().collect();
+        let mut walker = TextComparer::new(self.comparison_tolerance(), answer);
         let mut announced = None;
         for (start, wrapped) in starts {
-            // A model that continues from the cut may also reach lines that precede the cut. Only words to the reader
-            // may precede the repetition.
+            // Only an announcement may precede the repetition. Otherwise, the answer may continue from the
+            // cut and happen to contain a line that occurs before the cut.
             let words = answer.get(..start).unwrap_or_default();
-            if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words))
-                || may_be_recited && self.is_recited(words)
+            if wrapped && !*announced.get_or_insert_with(|| is_announcement(self.so_far, words))
+                || may_be_recited && self.repeats_prompt(words)
             {
                 continue;
             }
             let again = answer.get(start..).unwrap_or_default();
-            // Only a fence repeats a fence. Without this rule, a fence was skipped as emphasis in the shown text but
-            // not in the held text, and one of two matching positions seemed to be the only one.
+            // A fence can only repeat a fence. Without this rule, a fence was skipped as emphasis in the
+            // shown part but not in the held part, so that one of two matching positions was missed.
             let is_fence = is_fence_line(again);
             let unmarked = again.trim_start_matches(is_emphasis);
-            // The positions with the same rest, and whether another rest is possible.
+            // The end of the repetition in the answer, the positions with this end, and whether there are
+            // several ends.
             let (mut found, mut same, mut several) = (None, Vec::new(), false);
             for &from in &places {
                 if is_fence && !self.so_far.get(from..).is_some_and(is_fence_line) {
@@ -91,55 +93,59 @@ impl Question<'_> {
                 }
                 let is_held = from >= self.shown_bytes && unmarked.len() < again.len();
                 match self.agreement_from(from, again, is_over, &mut walker) {
-                    AnswerExtent::No if is_held => {
-                        // Without the answer's emphasis it may repeat the held text.
-                        several |=
-                            self.agreement_from(from, unmarked, is_over, &mut walker) != AnswerExtent::No;
+                    Agreement::No if is_held => {
+                        // Without its leading emphasis, the answer may repeat the held part.
+                        several |= self.agreement_from(from, unmarked, is_over, &mut walker) != Agreement::No;
                     }
-                    AnswerExtent::Complete(length) if found.is_none_or(|found| found == length) => {
+                    Agreement::Complete(length) if found.is_none_or(|found| found == length) => {
                         found = Some(length);
                         same.push(from);
                     }
-                    AnswerExtent::Complete(_) | AnswerExtent::Unknown => several = true,
-                    AnswerExtent::Partial if !is_over => return Proof::Open,
-                    AnswerExtent::Partial | AnswerExtent::No => {}
+                    Agreement::Complete(_) | Agreement::Unknown => several = true,
+                    Agreement::Partial if !is_over => return SeamProof::Open,
+                    Agreement::Partial | Agreement::No => {}
                 }
-                // More positions cannot change the result.
+                // Further positions cannot change the result.
                 if several {
                     break;
                 }
             }
             let Some(length) = found else {
                 if several {
-                    return Proof::Nothing;
+                    return SeamProof::Nothing;
                 }
                 continue;
             };
             let rest_at = start + length;
             if !several && same.iter().any(|from| self.is_repetition_certain(*from, answer, start, wrapped)) {
-                return Proof::Proven { start, rest_at, wrapped };
+                return SeamProof::Proven { start, rest_at, wrapped };
             }
             if !wrapped || several {
-                return Proof::Doubtful { rest_at };
+                return SeamProof::Doubtful { rest_at };
             }
-            // A later repetition is the second one.
+            // A repetition at a later line would be a second one.
             break;
         }
-        if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
+        if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES {
+            SeamProof::Open
+        } else {
+            SeamProof::Nothing
+        }
     }
 
-    /// Whether the complete answer proves where it continues.
+    /// Whether the complete answer proves its seam.
     pub(crate) fn proves_position(&self, answer: &str) -> bool {
-        matches!(self.proof(answer, true), Proof::Proven { .. })
+        matches!(self.proof(answer, true), SeamProof::Proven { .. })
     }
 
-    /// Returns the positions of an answer at which a repetition may begin: its beginning and each of its first lines.
-    /// The flag is whether anything but white space, dots of omission or a fence precedes the position.
-    fn starts(&self, answer: &str) -> Vec<(usize, bool)> {
+    /// Returns the positions of an answer at which a repetition may begin: its beginning, and the beginnings
+    /// of its first lines. The flag is true if anything other than whitespace, ellipses or a fence precedes
+    /// the position.
+    fn repetition_starts(&self, answer: &str) -> Vec<(usize, bool)> {
         let mut found = Vec::new();
         let mut wrapped = false;
-        // The content of the answer's first fence is the answer, whatever precedes it, unless that fence may close a
-        // block at the cut.
+        // The content of the first fence is the actual answer, whatever precedes the fence. But within a code
+        // block of the text, the fence may close that block.
         let mut may_open = true;
         let in_block = self.so_far.lines().filter(|line| is_fence_line(line)).count() % 2 == 1;
         let mut at = 0;
@@ -159,13 +165,13 @@ impl Question<'_> {
         found
     }
 
-    /// Whether an answer repeats the question's own words.
-    pub(crate) fn is_recited(&self, answer: &str) -> bool {
-        recites(&self.words, self.so_far, answer)
+    /// Whether an answer repeats words of the prompt.
+    pub(crate) fn repeats_prompt(&self, answer: &str) -> bool {
+        repeats_prompt(&self.words, self.so_far, answer)
     }
 
-    /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text.
-    /// Returns `None` if there is no such position, or more than one.
+    /// Returns the position after the shown part in an answer that repeats it to its end and then differs
+    /// from the held part. Returns `None` if there is no such position, or more than one.
     pub(crate) fn position_after_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
@@ -174,13 +180,13 @@ impl Question<'_> {
             return None;
         }
         let mut found = None;
-        let mut walker = Walker::new(self.comparison_reading(), answer);
-        for from in self.places().filter(|from| *from < self.shown_bytes) {
+        let mut walker = TextComparer::new(self.comparison_tolerance(), answer);
+        for from in self.repeatable_positions().filter(|from| *from < self.shown_bytes) {
             let shown = self.so_far.get(from..self.shown_bytes)?;
-            let at = match walker.walk(shown.trim_end(), shown.len(), again) {
-                AnswerExtent::Complete(at) => Some(at),
-                AnswerExtent::Unknown => return None,
-                AnswerExtent::Partial | AnswerExtent::No => None,
+            let at = match walker.compare(shown.trim_end(), shown.len(), again) {
+                Agreement::Complete(at) => Some(at),
+                Agreement::Unknown => return None,
+                Agreement::Partial | Agreement::No => None,
             };
             if let Some(at) = at.filter(|_| weight(shown) >= MIN_PROOF_WEIGHT_IN_DOUBT) {
                 let rest = again.get(at..)?;
@@ -197,22 +203,22 @@ impl Question<'_> {
         found
     }
 
-    /// Returns where the model was asked to continue if the question holds nothing back. It also showed the token at
-    /// the cut, so only the grammar determines where the answer continues.
+    /// Returns where a model was asked to continue by a prompt that shows the complete text. If the text ends
+    /// in an unsettled token, this is unknown, and only the grammar determines where the answer continues.
     pub(crate) fn asked_from(&self) -> AskedFrom {
         let verdict = detect(self.so_far.as_bytes(), self.format).verdict;
         let settled = verdict.truncation().map_or(self.so_far.len(), |cut| cut.truncation_index);
         if settled == self.so_far.len() { AskedFrom::Token } else { AskedFrom::Unknown }
     }
 
-    /// Returns the held text, which was received but not shown.
+    /// Returns the held part of the text, which was received but not shown.
     pub(crate) fn held_text(&self) -> &str {
         self.so_far.get(self.shown_bytes..).unwrap_or_default()
     }
 
-    /// Returns the positions of the text at which a repetition may begin: each beginning of a word or sign in the
-    /// shown text, within the search limit, and the beginning of the text.
-    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+    /// Returns the positions of the text at which a repetition may begin: each beginning of a word or symbol
+    /// near the end, the start of the quotation, and the start of the text.
+    fn repeatable_positions(&self) -> impl Iterator<Item = usize> + '_ {
         let cut = self.so_far.len();
         let earliest = self.so_far.ceil_char_boundary(cut.saturating_sub(REPEATED_LIMIT_BYTES));
         let window = self.so_far.get(earliest..).unwrap_or_default();
@@ -224,14 +230,14 @@ impl Question<'_> {
         });
         let start = self.so_far.len() - self.so_far.trim_start().len();
         let first = (start < earliest).then_some(start);
-        // A quotation may begin within a word if the text has no other boundary.
+        // The quotation begins within a word if the text has no other boundary.
         let quoted = (self.quoted_from < self.shown_bytes).then_some(self.quoted_from);
         let held = self.held_text();
         let last = match held.trim_start() {
             "" => self.so_far.trim_end().len(),
             begun => self.shown_bytes + held.len() - begun.len() + 1,
         };
-        // A single sign does not count as a repetition.
+        // If nothing is held, a repetition of a single character does not count.
         let signs_more = usize::from(held.trim().is_empty());
         let says_something = move |at: &usize| {
             let repeated = self.so_far.get(*at..).unwrap_or_default();
@@ -240,54 +246,61 @@ impl Question<'_> {
         quoted.into_iter().chain(first).chain(begins).filter(move |at| *at < last).filter(says_something)
     }
 
-    /// Returns how far an answer agrees with the text from this position on.
-    fn agreement_from(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> AnswerExtent {
-        let Some(expected) = self.so_far.get(from..) else { return AnswerExtent::No };
+    /// Returns how far an answer agrees with the text from position `from` on.
+    fn agreement_from(
+        &self,
+        from: usize,
+        answer: &str,
+        is_over: bool,
+        walker: &mut TextComparer,
+    ) -> Agreement {
+        let Some(expected) = self.so_far.get(from..) else { return Agreement::No };
         let core = expected.trim_end();
         let blank = expected.get(core.len()..).unwrap_or_default();
         let loose = self.shown_bytes.saturating_sub(from);
-        let at = match walker.walk(core, loose, answer) {
-            AnswerExtent::Complete(at) => at,
+        let at = match walker.compare(core, loose, answer) {
+            Agreement::Complete(at) => at,
             other => return other,
         };
         if blank.is_empty() {
-            return AnswerExtent::Complete(at);
+            return Agreement::Complete(at);
         }
         let rest = answer.get(at..).unwrap_or_default();
-        // A string that was received with a raw line feed may be repeated with an escaped one.
-        if self.comparison_reading() == Reading::Json
-            && blank.contains(|sign: char| sign.is_control())
+        // In a string, a received raw line feed may be repeated as an escape.
+        if self.comparison_tolerance() == ComparisonTolerance::Json
+            && blank.contains(|character: char| character.is_control())
             && !self.is_between_tokens()
         {
-            return match walker.walk_blank(blank, rest) {
-                AnswerExtent::Complete(length) => AnswerExtent::Complete(at + length),
+            return match walker.compare_whitespace(blank, rest) {
+                Agreement::Complete(length) => Agreement::Complete(at + length),
                 other => other,
             };
         }
         let run = rest.get(..rest.len() - rest.trim_start().len()).unwrap_or_default();
         if run.len() == rest.len() && !is_over {
-            return AnswerExtent::Partial;
+            return Agreement::Partial;
         }
         match run {
-            // White space between JSON tokens proves nothing.
-            _ if self.is_between_tokens() => AnswerExtent::Complete(at + run.len()),
-            // The received text has white space where the answer has none, so the answer is another text.
-            "" if !rest.is_empty() => AnswerExtent::No,
-            _ if run.starts_with(blank) => AnswerExtent::Complete(at + blank.len()),
-            // A line may end with spaces.
-            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => AnswerExtent::Complete(at),
-            _ => AnswerExtent::Complete(at + run.len()),
+            // Whitespace between JSON tokens has no meaning.
+            _ if self.is_between_tokens() => Agreement::Complete(at + run.len()),
+            // The answer lacks whitespace that the text has, so it is not a repetition.
+            "" if !rest.is_empty() => Agreement::No,
+            _ if run.starts_with(blank) => Agreement::Complete(at + blank.len()),
+            // The answer may add spaces at the end of a line.
+            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => Agreement::Complete(at),
+            _ => Agreement::Complete(at + run.len()),
         }
     }
 
-    /// Whether a match from this position on can only be a repetition.
+    /// Whether a match from position `from` on is too unlikely to be a coincidence.
     fn is_repetition_certain(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
-        // If the text also begins with the repeated part, no position is proved: the answer may be a new version of
-        // the text.
+        // If the text also begins with the repeated part, the answer may be a new version of the text, so
+        // more evidence is needed.
         let part = self.so_far.get(from..).unwrap_or_default().trim();
-        // A model that saw the complete text may begin with a word that also precedes the cut.
+        // If the prompt showed the complete text, the answer may begin with a word that also precedes the
+        // cut.
         let in_doubt = wrapped
             || self.so_far.trim_start().starts_with(part)
             || behind_space && from >= self.shown_bytes
@@ -296,12 +309,12 @@ impl Question<'_> {
         repeated >= if in_doubt { MIN_PROOF_WEIGHT_IN_DOUBT } else { MIN_PROOF_WEIGHT }
     }
 
-    /// Returns which differences a repetition of the text may have.
-    fn comparison_reading(&self) -> Reading {
+    /// Returns which differences the comparison must ignore.
+    fn comparison_tolerance(&self) -> ComparisonTolerance {
         match self.format {
-            Format::Json | Format::Jsonl => Reading::Json,
-            Format::Tags => Reading::Exact,
-            Format::Markdown | Format::Text | Format::Marker(_) | Format::Auto => Reading::Prose,
+            Format::Json | Format::Jsonl => ComparisonTolerance::Json,
+            Format::Tags => ComparisonTolerance::Exact,
+            Format::Markdown | Format::Text | Format::Marker(_) | Format::Auto => ComparisonTolerance::Prose,
         }
     }
 
@@ -309,7 +322,8 @@ impl Question<'_> {
         matches!(self.format, Format::Json | Format::Jsonl) && {
             let mut detector = endmark_text::detect::Detector::new(self.format);
             detector.push(self.so_far.as_bytes());
-            // A space can follow a string's opening quote, and a raw line break indicates something else.
+            // If a raw line break is permitted here, the text does not end within a string. A space would
+            // also be permitted in a string.
             detector.refuse_control_characters();
             detector.push(b"\n");
             !detector.is_malformed()

@@ -1,10 +1,10 @@
-//! The reasons for verdicts on pieces, as sentences for the log and for people.
+//! Describes verdicts on pieces in sentences, for the log.
 
 use endmark_text::{Format, Verdict};
 
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
-/// Returns the reason for the verdict on a text whose last piece is this reply.
+/// Returns the reason for the verdict on a text whose last piece is `reply`.
 pub(super) fn verdict_reason(
     judgement: Judgement,
     reply: &Reply,
@@ -19,11 +19,11 @@ pub(super) fn verdict_reason(
         Some((format, Verdict::Malformed { index, reason })) => {
             format!("is not valid {format} at byte {index}: {reason}")
         }
-        None => "has no demanded grammar".to_owned(),
+        None => "has no required format".to_owned(),
     };
     match judgement {
-        Judgement::Passed => format!("{end}: passed on as it is, never resumed"),
-        Judgement::Cut(CutKind::Empty) => format!("{end}: reasoning used up the limit, no text came"),
+        Judgement::Passed => format!("{end}: forwarded unchanged, never resumed"),
+        Judgement::Cut(CutKind::Empty) => format!("{end}: reasoning used up the limit, and no text arrived"),
         Judgement::Whole { .. } | Judgement::Cut(_) => format!("{end}, and the text {text}"),
     }
 }
@@ -35,8 +35,8 @@ pub(super) fn describe_ending(reply: &Reply) -> String {
         Ending::UpstreamError => Some("the upstream reported an error in mid-reply"),
         Ending::Stalled => Some("the stream stalled"),
         Ending::Dropped => Some("the stream ended without its last event"),
-        Ending::Cancelled => Some("the client went away"),
-        Ending::OverCap => Some("the reply took more room or time than it may"),
+        Ending::Cancelled => Some("the client disconnected"),
+        Ending::OverCap => Some("the reply exceeded its size or time limit"),
         Ending::Interrupted => Some("the gateway was stopped"),
     };
     let stop_words = match reply.stop {
@@ -47,7 +47,7 @@ pub(super) fn describe_ending(reply: &Reply) -> String {
         Some(Stop::Refused) => Some("the provider refused or filtered it"),
         Some(Stop::Paused) => Some("the provider paused its turn"),
         Some(Stop::Repetition) => Some("the provider stopped it because it repeated itself"),
-        Some(Stop::Unknown) => Some("the provider ended it for a reason that is not known"),
+        Some(Stop::Unknown) => Some("the provider ended it for an unknown reason"),
     };
     let count = match (reply.stop, reply.output_tokens, reply.limit) {
         (Some(Stop::Normal) | None, Some(output), Some(limit)) if output >= limit => {

@@ -1,29 +1,29 @@
-//! The input of the state machines: replies as received, and failed calls.
+//! The input of the state machines: received replies and failed calls.
 
 use endmark_text::Verdict;
 
 use crate::judge::is_at_limit;
 use crate::{AskedFrom, Ending, Evidence, Stop};
 
-/// One reply or continuation as the driver received it.
+/// A reply or continuation, as the driver received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The text, or the arguments of the tool call.
+    /// The text, or the arguments of a tool call.
     pub text: String,
     /// How the stream ended.
     pub ending: Ending,
-    /// The provider's reason for stopping, if any.
+    /// The provider's reason for stopping, or `None` if it reported none.
     pub stop: Option<Stop>,
-    /// Output tokens, as the provider counted them.
+    /// Number of output tokens, as counted by the provider.
     pub output_tokens: Option<u64>,
-    /// The limit of output tokens that was sent upstream.
+    /// The limit of output tokens in the upstream request.
     pub limit: Option<u64>,
-    /// Whether the model reasoned.
+    /// Whether the reply contains reasoning.
     pub reasoned: bool,
 }
 
 impl Reply {
-    /// Makes a reply that ended normally by its protocol, with unknown token counts.
+    /// Creates a reply with a clean end and unknown token counts.
     pub fn with_stop(text: impl Into<String>, stop: Stop) -> Self {
         Self {
             text: text.into(),
@@ -35,12 +35,13 @@ impl Reply {
         }
     }
 
-    /// Creates a reply whose stream ended in another way, before the provider reported a stop reason.
+    /// Creates a reply that ended like this before the provider reported a stop reason.
     pub fn broken_off(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
     }
 
-    /// Whether the reply reached its limit, according to the provider, or by its token count after a normal stop.
+    /// Whether the reply reached its limit, according to the provider, or according to the token count after
+    /// a normal stop.
     ///
     /// ```
     /// use endmark_recovery::{Reply, Stop};
@@ -53,7 +54,8 @@ impl Reply {
         is_at_limit(&self.evidence(None, false))
     }
 
-    /// Returns the evidence for judging this reply, with the verdict of the required grammar, if any (PC-8).
+    /// Returns the evidence for judging this reply (PC-8). `grammar` is the verdict of the required format,
+    /// if any, and `marker` is whether that format is an end marker.
     pub(crate) fn evidence<'a>(&self, grammar: Option<&'a Verdict>, marker: bool) -> Evidence<'a> {
         Evidence {
             ending: self.ending,
@@ -68,26 +70,26 @@ impl Reply {
     }
 }
 
-/// How a continuation is joined to the text.
+/// How to join a continuation to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// Unchanged. The server certainly continues the same message, and its echo is already removed. Only the grammar
-    /// is checked.
+    /// Append it. The server certainly continues the same message, and any repeated part is already removed.
+    /// Only the grammar is checked.
     Exact,
-    /// At a seam that must be found (PC-4).
+    /// Find the seam (PC-4).
     Stitched(AskedFrom),
-    /// At the position where the answer provably continues (PC-4). It answers the prompt of the
-    /// [`ResumeAsk`](crate::ResumeAsk), with the text that the prompt showed.
+    /// Find where the answer provably continues the text (PC-4). It is the answer to the prompt of the
+    /// [`ResumeAsk`](crate::ResumeAsk).
     Prompted,
-    /// At a seam that must be found. The server received an unfinished message without an instruction, and only its
-    /// answer shows whether it continues that message.
+    /// Find the seam. The server received an unfinished message without an instruction, and only its answer
+    /// shows whether it continues that message.
     Shown,
-    /// Does the same as `Shown`, for a server that is known to continue the same message.
+    /// Like `Shown`, but the server is known to continue the same message.
     InMessage,
 }
 
 impl Join {
-    /// Returns the literal name, as in the log.
+    /// Returns the name that the log uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -96,33 +98,34 @@ impl Join {
     }
 }
 
-/// The reason why a call returned no reply.
+/// Why a call returned no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFailure {
-    /// The call was rejected before anything was generated. It does not count as an attempt, and the driver asks in
-    /// another way.
+    /// The call was rejected before any text was generated. It does not count as an attempt. The driver tries
+    /// another form of the request.
     #[error("the request was refused: {0}")]
     Rejected(String),
     /// The upstream failed. The call counts as an attempt.
     #[error("no answer arrived: {0}")]
     Lost(String),
-    /// The answer was not a reply. The call counts as an attempt, and the driver asks in another way.
+    /// The answer was not a reply. The call counts as an attempt. The driver tries another form of the
+    /// request.
     #[error("the answer does not continue the text: {0}")]
     Unfit(String),
-    /// The answer contains content that cannot be joined with text. The call counts as an attempt, and no further
-    /// request is made, because it would be answered in the same way.
+    /// The answer contains content that cannot be joined with text. The call counts as an attempt. No further
+    /// request is made, because the model would answer in the same way.
     #[error("the answer cannot be joined: {0}")]
     Unusable(String),
-    /// The server rejects all forms of the request. No further request is made.
+    /// The server rejects every form of the request. No further request is made.
     #[error("the request was refused permanently: {0}")]
     Final(String),
-    /// A budget does not permit the call. The call is not made, and no further request is made.
+    /// A budget does not permit the call. It is not made, and no further request is made.
     #[error("no budget is left: {0}")]
     Budget(String),
 }
 
 impl AskFailure {
-    /// Whether the call counts as an attempt, because it was made and may have been processed.
+    /// Whether the call counts as an attempt, because it was made and the upstream may have processed it.
     pub(crate) fn is_attempt(&self) -> bool {
         match self {
             Self::Lost(_) | Self::Unfit(_) | Self::Unusable(_) => true,

@@ -1,34 +1,34 @@
-//! Accepts or rejects a regenerated reply, which was requested because no continuation could be joined (PC-5).
+//! Accepts or rejects a regenerated reply, which is requested if no continuation can be joined (PC-5).
 
 use std::collections::HashSet;
 
 use endmark_text::{Format, Verdict};
 
-use super::body::Body;
-use super::weight::has_unspaced;
+use super::joined_text::JoinedText;
+use super::weight::has_unspaced_script;
 use super::{Resume, reasons};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
-/// A text with less than 3/4 of the characters of the cut text is clearly shorter. A regenerated reply is never
-/// exactly as long, and the cut text lacks its end.
-const MIN_LENGTH_RATIO: (usize, usize) = (3, 4);
+/// A regenerated reply must have at least 3/4 of the characters of the cut text. It need not be as long,
+/// because its wording may differ.
+const MIN_RESTART_LENGTH_RATIO: (usize, usize) = (3, 4);
 
-/// A regenerated text must repeat at least 2/5 of the received letters, in pairs of words. A refusal or a question
-/// repeats few letters, whatever its length. A reply in other words repeats about half.
-const REPEATED_SHARE: (usize, usize) = (2, 5);
+/// A regenerated text must repeat at least 2/5 of the received letters, in pairs of words. A paraphrase
+/// repeats about half. A refusal or a question repeats few, even if it is long.
+const MIN_REPEATED_SHARE: (usize, usize) = (2, 5);
 
-/// Minimum number of words to compare. Fewer pairs prove nothing, and little is lost.
+/// Minimum number of words for this comparison. Fewer words prove nothing, and little text is lost.
 const MIN_COMPARED_WORDS: usize = 4;
 
 impl Resume {
     /// Processes the regenerated reply. `problem` states why it is invalid as a document, if it is.
     pub(super) fn restart(&mut self, reply: Reply, cut: CutKind, problem: Option<String>) {
-        self.restarted = true;
-        let again = Body::new(
+        self.has_restarted = true;
+        let again = JoinedText::new(
             self.required_format.clone(),
             reply.text.clone(),
-            self.body.sent_bytes(),
+            self.joined_text.sent_bytes(),
             self.policy.known,
         );
         let verdict = again.verdict().cloned();
@@ -37,73 +37,76 @@ impl Resume {
         let why =
             reasons::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
         if judged == Judgement::Passed {
-            self.body.keep_unplaced(reply.text.clone(), 0);
-            self.record(PieceRole::Again, reply, None, judged, why);
+            self.joined_text.keep_unjoined(reply.text.clone(), 0);
+            self.record_piece(PieceRole::Again, reply, None, judged, why);
             return self.exhaust(ExhaustedCause::Refused);
         }
         let is_whole = judged == Judgement::Whole { disclosed: false }
-            && !again.is_blank()
+            && !again.has_no_text()
             && verdict.as_ref().is_none_or(Verdict::is_whole);
         let fault = match problem {
             _ if !is_whole => Some("it is not a whole reply that ended normally".to_owned()),
-            _ if !self.keeps_sent(&reply.text) => {
-                Some("it does not begin with what the client has".to_owned())
+            _ if !self.keeps_sent_text(&reply.text) => {
+                Some("it does not begin with the text that the client has".to_owned())
             }
             Some(problem) => Some(format!("it is not valid: {problem}")),
             None => self.restart_fault(&reply.text),
         };
         if let Some(fault) = fault {
             let ending = reply.ending;
-            self.body.keep_unplaced(reply.text.clone(), 0);
+            self.joined_text.keep_unjoined(reply.text.clone(), 0);
             let why = format!("{why}, but it does not replace the cut reply: {fault}");
-            self.record(PieceRole::Again, reply, None, Judgement::Cut(cut), why);
+            self.record_piece(PieceRole::Again, reply, None, Judgement::Cut(cut), why);
             return self.ask_unless_stopped(cut, ending);
         }
-        // A reply that begins with the received text only continues it.
-        let text = self.body.text();
+        // A reply that begins with the received text does not replace it.
+        let text = self.joined_text.text();
         self.replaced_chars = (!reply.text.starts_with(text)).then(|| text.chars().count());
-        self.record(PieceRole::Again, reply, None, judged, why);
-        self.body = again;
+        self.record_piece(PieceRole::Again, reply, None, judged, why);
+        self.joined_text = again;
         self.finish_whole(false);
     }
 
-    /// Returns why this text cannot replace the cut text: it has less content, or changes something that may not
-    /// change. Returns `None` if it can.
+    /// Returns why this text must not replace the cut text: it is clearly shorter, or changes something that
+    /// must be kept. Returns `None` if it may replace the cut text.
     fn restart_fault(&self, again: &str) -> Option<String> {
-        let received = self.body.text();
+        let received = self.joined_text.text();
         let (before, after) = (visible_chars(received), visible_chars(again));
-        let (part, of) = MIN_LENGTH_RATIO;
+        let (part, of) = MIN_RESTART_LENGTH_RATIO;
         if after.saturating_mul(of) < before.saturating_mul(part) {
-            return Some(format!("it is clearly shorter: {after} characters, and {before} had come"));
+            return Some(format!("it is clearly shorter: {after} characters instead of {before}"));
         }
         let may_change = self.policy.restart == Restart::Any;
         let documents = match &self.required_format {
             Some(Format::Json) => Some((received.to_owned(), again.to_owned())),
-            Some(Format::Jsonl) => Some((rows(received), [rows(again).trim_end_matches(','), "]"].concat())),
+            Some(Format::Jsonl) => Some((
+                rows_as_array_beginning(received),
+                [rows_as_array_beginning(again).trim_end_matches(','), "]"].concat(),
+            )),
             _ => None,
         };
         let Some((received, again)) = documents else {
             return match () {
                 () if again.starts_with(received) => None,
-                () if !may_change => Some("it does not begin with the text that had come".to_owned()),
+                () if !may_change => Some("it does not begin with the received text".to_owned()),
                 () if !repeats_enough(received, again) => {
-                    Some("it repeats too little of the text that had come".to_owned())
+                    Some("it repeats too little of the received text".to_owned())
                 }
                 () => None,
             };
         };
         if let Some(path) = first_missing(&received, &again) {
-            return Some(format!("it lacks a value that had come complete, at `{path}`"));
+            return Some(format!("it lacks a complete received value, at `{path}`"));
         }
         let changed = if may_change { None } else { first_changed(&received, &again) };
-        changed.map(|path| format!("it changes a value that had come complete, at `{path}`"))
+        changed.map(|path| format!("it changes a complete received value, at `{path}`"))
     }
 }
 
 /// Whether a regenerated text repeats enough of the received text to be another version of it.
 fn repeats_enough(received: &str, again: &str) -> bool {
     let mut words = words(received);
-    // The cut may go through the last word.
+    // The last word may be incomplete.
     if received.ends_with(char::is_alphanumeric) {
         words.pop();
     }
@@ -122,16 +125,16 @@ fn repeats_enough(received: &str, again: &str) -> bool {
             repeated += letters;
         }
     }
-    let (part, of) = REPEATED_SHARE;
+    let (part, of) = MIN_REPEATED_SHARE;
     repeated.saturating_mul(of) >= all.saturating_mul(part)
 }
 
-/// Returns the words of a text in lower case, or each letter in scripts without spaces.
+/// Returns the words of a text in lower case. In scripts without spaces, each letter is a word.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     for sign in text.chars() {
-        let is_single = sign.is_alphabetic() && has_unspaced(sign.encode_utf8(&mut [0; 4]));
+        let is_single = sign.is_alphabetic() && has_unspaced_script(sign.encode_utf8(&mut [0; 4]));
         if (is_single || !sign.is_alphanumeric()) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
@@ -151,13 +154,13 @@ fn visible_chars(text: &str) -> usize {
     text.chars().filter(|ch| !ch.is_whitespace()).count()
 }
 
-/// Returns the rows of JSON Lines as the beginning of an array, so that they can be compared as one document.
-fn rows(text: &str) -> String {
+/// Returns rows of JSON Lines as the beginning of a JSON array, so that they can be compared as one document.
+fn rows_as_array_beginning(text: &str) -> String {
     let mut array = String::with_capacity(text.len() + 1);
     array.push('[');
     for line in text.split_inclusive('\n').filter(|line| !line.trim().is_empty()) {
         array.push_str(line.trim_end_matches(['\r', '\n']));
-        // A row without a line feed is the last row, and may be cut.
+        // A row without a line feed is the last one, and may be cut.
         if line.ends_with('\n') {
             array.push(',');
         }

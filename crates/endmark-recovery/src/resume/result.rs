@@ -1,14 +1,15 @@
-//! The end of a resume as a `Result` (PC-5).
+//! Converts the outcome of a resume to a `Result` (PC-5).
 
 use super::step::{ResumeExhausted, ResumeOutcome};
 
-/// The reason why there is no whole text.
+/// Why there is no whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
+    /// The provider refused, filtered or paused the reply. The first reply is to be forwarded unchanged.
     #[error("the provider refused, filtered or paused the reply, which is passed on unchanged")]
     Passed,
-    /// The reply stays cut. The error contains all received text and the length of its verified part.
+    /// The reply remained cut. The value contains all received text, and the length of its verified
+    /// beginning.
     #[error("the reply stays cut: {0}")]
     Exhausted(ResumeExhausted),
 }

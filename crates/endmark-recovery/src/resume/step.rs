@@ -1,118 +1,120 @@
-//! The output of a resume: the next request, or the outcome.
+//! The output of a resume: the next request or the outcome.
 
-use super::shown::PromptExcerpt;
+use super::prompt_excerpt::PromptExcerpt;
 use crate::stitch::ReasoningSigns;
 use crate::{CutKind, Seam};
 
-/// The next step of the driver.
+/// The next step for the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResumeStep {
     /// Ask the model for the rest.
     Ask(ResumeAsk),
-    /// The resume is done, with this outcome.
+    /// The resume has ended with this outcome.
     Done(ResumeOutcome),
 }
 
-/// One call to make (PC-5).
+/// A call to make (PC-5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeAsk {
     /// The number of this continuation, from 1.
     pub attempt: u32,
-    /// The kind of cut that the text has now.
+    /// The current kind of cut of the text.
     pub kind: CutKind,
-    /// All joined text so far, which an unfinished assistant message continues. Replacement characters of a cut
-    /// character are not included, unless they were sent.
+    /// The joined text so far. As an unfinished assistant message, it can be continued. It does not contain
+    /// the replacement characters of an incomplete character, unless the client has received them.
     pub so_far: String,
-    /// The prompt for the rest if the message cannot be continued (PC-3). Empty if the original request is to be
-    /// repeated.
+    /// The prompt for the rest, for servers that cannot continue a message (PC-3). It is empty if the
+    /// original request must be repeated.
     pub prompt: String,
-    /// The part of `so_far` that is shown with that prompt. The answer is joined by
+    /// The part of `so_far` that must be shown with the prompt. The answer to the prompt must be joined with
     /// [`Join::Prompted`](crate::Join::Prompted).
     pub shown: PromptExcerpt,
-    /// The reply to request.
+    /// What the call requests.
     pub wanted: RequestedReply,
     /// The signs of reasoning in the request, from the policy.
     pub known: ReasoningSigns,
 }
 
-/// The reply that a call requests (PC-5).
+/// What a call requests (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestedReply {
     /// The rest.
     Rest,
-    /// The reply, because nothing arrived that could be continued. Repeat the original request, with a higher limit
-    /// if the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
+    /// The reply again, because nothing was received that could be continued. Repeat the original request,
+    /// with a higher limit if the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the
+    /// empty reply.
     Again,
-    /// The complete reply, because no continuation could be joined. The answer is accepted if it ended normally, is
-    /// whole, has no less content than the cut text, and begins with the text that the client has.
+    /// The complete reply again, because no continuation could be joined. The answer must end normally, be
+    /// whole, not be clearly shorter than the cut text, and begin with the text that the client has received.
     Restart,
 }
 
-/// How a resume ended (PC-5).
+/// The outcome of a resume (PC-5).
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResumeOutcome {
-    /// The text is whole, and its stop reason is a normal one.
+    /// The text is whole. Report a normal stop reason.
     Whole {
         /// The whole text.
         text: String,
-        /// The seams in order. Empty if nothing was joined.
+        /// The seams in order. It is empty if nothing was joined.
         seams: Vec<Seam>,
-        /// Number of requested continuations. 0 if the first reply was whole.
+        /// Number of requested continuations. It is 0 if the first reply was whole.
         attempts: u32,
-        /// The kind of cut of the first reply.
+        /// The kind of cut of the first reply, or `None` if it was whole.
         cut: Option<CutKind>,
         /// Whether the text is whole although the stream of its last reply broke or reached the limit.
         disclosed: bool,
-        /// The length in characters of the cut text, if a regenerated reply replaced it and does not begin with
-        /// exactly that text.
+        /// Length in characters of the cut text that a regenerated reply replaced. `None` if there was no
+        /// regenerated reply, or if it begins with exactly the cut text.
         replaced_chars: Option<usize>,
     },
-    /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
+    /// The provider refused, filtered or paused the reply. The first reply is to be forwarded unchanged.
     Passed,
-    /// The text is not whole, and no further request is made.
+    /// The text is still cut, and no further request is made.
     Exhausted(ResumeExhausted),
 }
 
-/// A reply that stayed cut (PC-5).
+/// A reply that remained cut (PC-5).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ResumeExhausted {
-    /// Requested continuations.
+    /// Number of requested continuations.
     pub attempts: u32,
-    /// All received text: the text joined at the best seams, and then the pieces that could not be joined, in order.
+    /// All received text: the joined text, and then the pieces that could not be joined, in order.
     pub merged_raw: String,
-    /// Length of the verified beginning of `merged_raw` in bytes, at a character boundary.
+    /// Length in bytes of the verified beginning of `merged_raw`, at a character boundary.
     pub verified_len: usize,
-    /// The reason why no further request is made.
+    /// Why no further request is made.
     pub cause: ExhaustedCause,
-    /// The cause in a sentence, with details.
+    /// The cause as a sentence, with details.
     pub reason: String,
-    /// The best of several possible texts, if the cause is that there are several.
+    /// If the cause is ambiguity: the best of the possible texts.
     pub best: Option<String>,
 }
 
-/// The reason why no further request is made (PC-5).
+/// Why no further request is made (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExhaustedCause {
-    /// No attempts remain.
+    /// No attempts are left.
     Attempts,
-    /// The model makes no progress: an identical continuation, nothing new, or the same cut again.
+    /// The model makes no progress: the continuation is identical to the last one, adds nothing, or is cut at
+    /// the same place.
     NoProgress,
-    /// Several seams with different values are possible.
+    /// Several seams with different values are possible, or the best seam is uncertain.
     Ambiguous,
-    /// The provider refused, filtered or paused a continuation, or permanently refused the request for it.
+    /// The provider refused, filtered or paused a continuation, or permanently refused to continue.
     Refused,
-    /// No form of the request was accepted.
+    /// The server rejected every form of the request.
     Rejected,
     /// A budget does not permit another call.
     Budget,
-    /// The client disconnected, the reply exceeded a limit on size or time, or the client has part of a continuation
-    /// that could not be joined.
+    /// The client disconnected, the reply exceeded a size or time limit, or the client has received part of a
+    /// continuation that could not be joined.
     Stopped,
 }
 
 impl ExhaustedCause {
-    /// Returns the literal name, as in the log.
+    /// Returns the name that the log uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Attempts => "attempts",
@@ -125,8 +127,8 @@ impl ExhaustedCause {
         }
     }
 
-    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and disconnected clients are
-    /// final.
+    /// Whether a correction may still be requested (PC-6). It may not after refusals, exhausted budgets,
+    /// exceeded limits, or if the client has disconnected.
     pub fn allows_correction(self) -> bool {
         match self {
             Self::Attempts | Self::NoProgress | Self::Ambiguous | Self::Rejected => true,

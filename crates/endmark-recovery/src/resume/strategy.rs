@@ -1,15 +1,15 @@
-//! The strategies for getting the rest of a cut reply, and their order (PC-3, PC-5).
+//! The strategies to get the rest of a cut reply, and their order (PC-3, PC-5).
 
 use std::fmt;
 
-/// One strategy for getting the rest of a cut reply.
+/// A strategy to get the rest of a cut reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// The model continues its own unfinished message, if its server can.
+    /// Let the model continue its own unfinished message, if the server supports this.
     Prefill,
-    /// A prompt requests the rest.
+    /// Ask for the rest with a prompt.
     Prompt,
-    /// The complete reply is requested again, with a higher limit.
+    /// Request the complete reply again, with a higher limit.
     Restart,
 }
 
@@ -17,7 +17,7 @@ impl Strategy {
     /// All strategies, in their default order.
     pub const ALL: [Self; 3] = [Self::Prefill, Self::Prompt, Self::Restart];
 
-    /// Returns the literal name, as in the configuration.
+    /// Returns the name that the configuration uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prefill => "prefill",
@@ -27,13 +27,13 @@ impl Strategy {
     }
 }
 
-/// An invalid list of strategies.
+/// Error for an invalid list of strategies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategiesError {
-    /// An unknown strategy.
+    /// The list contains an unknown name.
     #[error("unknown strategy `{0}`: use {known}", known = known_names())]
     Unknown(String),
-    /// A strategy occurs twice.
+    /// The list contains a strategy twice.
     #[error("the strategy `{0}` is listed twice")]
     Twice(&'static str),
     /// The list is empty.
@@ -45,7 +45,7 @@ fn known_names() -> String {
     Strategy::ALL.map(|strategy| format!("`{}`", strategy.name())).join(", ")
 }
 
-/// The permitted strategies in order. The default is `prefill`, `prompt`, `restart` (PC-3).
+/// The permitted strategies, in order of preference. The default is `prefill`, `prompt`, `restart` (PC-3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strategies(Vec<Strategy>);
 
@@ -56,10 +56,9 @@ impl Default for Strategies {
 }
 
 impl Strategies {
-    /// Parses the names of strategies, in their order.
+    /// Parses the names of strategies, in order of preference.
     ///
-    /// # Errors
-    /// [`StrategiesError`] for an unknown or repeated name, and for an empty list.
+    /// Returns a [`StrategiesError`] for an unknown or repeated name, and for an empty list.
     ///
     /// ```
     /// use endmark_recovery::{Strategies, Strategy};
@@ -84,7 +83,7 @@ impl Strategies {
         if ways.is_empty() { Err(StrategiesError::None) } else { Ok(Self(ways)) }
     }
 
-    /// Returns the strategies, in their order.
+    /// Returns the strategies in order of preference.
     pub fn ways(&self) -> &[Strategy] {
         &self.0
     }
@@ -94,7 +93,7 @@ impl Strategies {
         self.0.contains(&strategy)
     }
 
-    /// Whether `one` precedes `other`, or only `one` is permitted.
+    /// Whether `one` is permitted, and `other` is not permitted or follows it.
     pub fn prefers(&self, one: Strategy, other: Strategy) -> bool {
         let place = |strategy| self.0.iter().position(|way| *way == strategy);
         match (place(one), place(other)) {

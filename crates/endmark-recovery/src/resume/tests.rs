@@ -8,16 +8,16 @@ use crate::{
 };
 
 mod answers;
+mod closing_remarks;
+mod cost;
 mod guards;
-mod leave;
 mod prompted;
 pub(crate) mod properties;
 mod reasoning;
-mod several;
-mod work;
+mod several_answers;
 
 const TOKEN: Join = Join::Stitched(AskedFrom::Token);
-const CUT: Join = Join::Stitched(AskedFrom::Cut);
+const STITCHED_FROM_CUT: Join = Join::Stitched(AskedFrom::Cut);
 
 fn limit(text: &str) -> Reply {
     Reply::with_stop(text, Stop::Limit)
@@ -49,7 +49,7 @@ fn outcome(resume: &Resume) -> ResumeOutcome {
     }
 }
 
-/// Returns the text, the number of attempts, and whether it is disclosed.
+/// Returns the text, the number of attempts, and whether a break or a reached limit is disclosed.
 fn whole_result(resume: &Resume) -> (String, u32, bool) {
     match outcome(resume) {
         ResumeOutcome::Whole { text, attempts, disclosed, .. } => (text, attempts, disclosed),
@@ -73,7 +73,7 @@ fn a_whole_reply_needs_no_request() {
     assert_eq!(resume.cut(), None);
 }
 
-/// PC-8: a text that is whole by a required grammar overrides the provider's report.
+/// PC-8: if the text is whole in the required format, this overrides the provider's stop reason.
 #[test]
 fn a_whole_reply_with_a_limit_stop_is_whole_and_disclosed() {
     assert_eq!(whole_result(&json(limit("[1, 2]"))), ("[1, 2]".to_owned(), 0, true));
@@ -87,7 +87,8 @@ fn a_refused_reply_is_passed() {
     }
 }
 
-/// A reply that its server stopped because of a repetition is cut. A continuation would only repeat it further.
+/// If the server stopped a reply because it repeats itself, a continuation would only continue the
+/// repetition.
 #[test]
 fn a_repetition_is_not_continued() {
     let first = json(Reply::with_stop("[1, 1, 1", Stop::Repetition));
@@ -99,7 +100,7 @@ fn a_repetition_is_not_continued() {
     }
 }
 
-/// PC-5: detect, prompt, stitch.
+/// PC-5: the cut is detected, the rest is requested, and the answer is joined.
 #[test]
 fn a_cut_document_is_prompted_with_its_last_token_and_stitched() {
     let mut resume = json(limit("{\"name\": \"hello wor"));
@@ -108,7 +109,7 @@ fn a_cut_document_is_prompted_with_its_last_token_and_stitched() {
     assert_eq!((request.shown.length, request.so_far.as_str()), (16, "{\"name\": \"hello wor"));
     assert!(request.prompt.contains(" is:\n\"name\": \"hello \nContinue"));
     assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
-    // The quotation states its place.
+    // The quotation determines the position of the seam.
     let listed = ask(&json(limit("{\"sizes\": [10, 20, ")));
     assert!(listed.prompt.contains(" is:\n10, 20, \nContinue"), "{}", listed.prompt);
     resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
@@ -128,7 +129,7 @@ fn a_cut_continuation_is_continued() {
     assert_eq!(whole_result(&resume), ("{\"a\": [1, 2, 34]}".to_owned(), 2, false));
 }
 
-/// PC-8: a required grammar that is complete ends the text, however the continuation ended.
+/// PC-8: if the text is complete in the required format, it is whole, even if the continuation was cut.
 #[test]
 fn a_cut_continuation_can_complete_the_document() {
     for (reply, disclosed) in [
@@ -145,13 +146,13 @@ fn a_cut_continuation_can_complete_the_document() {
     }
 }
 
-/// PC-5: text without a grammar is whole if its continuation is.
+/// PC-5: text without a grammar is whole if its continuation ended normally.
 #[test]
 fn text_is_whole_if_its_continuation_is() {
     let mut resume = text(limit("The quick brown fox ju"));
     resume.reply(limit("mps over the la"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
-    resume.reply(normal("zy dog."), CUT);
+    resume.reply(normal("zy dog."), STITCHED_FROM_CUT);
     assert_eq!(whole_result(&resume).0, "The quick brown fox jumps over the lazy dog.");
 }
 
@@ -167,7 +168,7 @@ fn text_that_stays_cut_is_exhausted_but_verified() {
     assert_eq!(resume.verified_beginning(), end.merged_raw);
 }
 
-/// The model was at the end of its message when the limit was reached.
+/// The limit was reached exactly at the end of the message.
 #[test]
 fn a_continued_message_without_new_text_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
@@ -193,19 +194,19 @@ fn a_policy_without_attempts_only_judges() {
     assert!(end.reason.starts_with("no continuation may be asked for"));
 }
 
-/// The reason states the number of attempts, and why the last answer was not accepted.
+/// The reason states the number of attempts, and why the last answer was rejected.
 #[test]
 fn an_outcome_reports_its_reason() {
     let mut used_up = text(limit("one "));
     used_up.reply(limit("two "), Join::Exact);
     used_up.reply(limit("three "), Join::Exact);
     let reason = exhausted_result(&used_up).reason;
-    let last = "the provider says its limit was reached, and the text has no demanded grammar";
+    let last = "the provider says its limit was reached, and the text has no required format";
     assert_eq!(reason, format!("still not whole after 2 of 2 attempts: {last}"));
 
     let mut gone = text(limit("one "));
     gone.reply(Reply::broken_off("two", Ending::Cancelled), Join::Exact);
-    let last = "the client went away, and the text has no demanded grammar";
+    let last = "the client disconnected, and the text has no required format";
     assert_eq!(exhausted_result(&gone).reason, format!("not resumed further after 1 attempts: {last}"));
 }
 
@@ -228,7 +229,7 @@ fn an_empty_reply_is_requested_again() {
 #[test]
 fn a_cut_answer_to_the_same_request_is_continued() {
     let mut resume = json(Reply { reasoned: true, ..limit("") });
-    resume.reply(limit("{\"a\": "), CUT);
+    resume.reply(limit("{\"a\": "), STITCHED_FROM_CUT);
     assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, RequestedReply::Rest));
     resume.reply(normal("1}"), Join::Exact);
     assert_eq!(whole_result(&resume), ("{\"a\": 1}".to_owned(), 2, false));
@@ -251,17 +252,17 @@ fn an_answer_that_begins_with_the_sent_text_is_unchanged() {
     assert_eq!(whole_result(&resume).0, "\nHello.");
 }
 
-/// If the request is repeated, text that was sent since the first reply is kept.
+/// Text that was sent to the client in the meantime is kept when the request is repeated.
 #[test]
 fn an_answer_to_the_same_request_keeps_text_sent_meanwhile() {
     let mut resume = text(Reply::broken_off("\n", Ending::Dropped));
     resume.mark_sent(1);
     resume.reply(limit("Hel"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "\nHel");
-    assert!(resume.keeps_sent("\nHello") && !resume.keeps_sent("Hello"));
+    assert!(resume.keeps_sent_text("\nHello") && !resume.keeps_sent_text("Hello"));
 }
 
-/// PC-5: all received bytes are kept, even a blank reply.
+/// PC-5: all received bytes are recorded, even those of a blank reply.
 #[test]
 fn a_replaced_blank_reply_is_recorded() {
     let mut replaced = text(Reply::broken_off("\n", Ending::Dropped));
@@ -277,7 +278,7 @@ fn a_replaced_blank_reply_is_recorded() {
     assert_eq!(exhausted_result(&in_front).merged_raw, "\ncut he");
 }
 
-/// A refusal is final, even for a repeated request.
+/// A refusal of the repeated request is final.
 #[test]
 fn a_refused_repetition_ends_the_resume() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
@@ -289,7 +290,7 @@ fn a_refused_repetition_ends_the_resume() {
     assert_eq!((last.role, last.judgement), (PieceRole::Again, Judgement::Passed));
 }
 
-/// A refusal in a continuation ends the resume. Nothing more is requested.
+/// After a refused continuation, no further request is made.
 #[test]
 fn a_refused_continuation_ends_the_resume() {
     for stop in [Stop::Refused, Stop::Paused] {
@@ -311,7 +312,7 @@ fn the_clients_own_stop_sequence_ends_a_continuation() {
     assert_eq!(whole_result(&resume).0, "one, two");
 }
 
-/// A rejected call does not count as an attempt, but a lost call does.
+/// A failed call counts as an attempt, a rejected one does not.
 #[test]
 fn lost_calls_count_as_attempts_and_rejected_ones_do_not() {
     let mut resume = json(limit("[1, "));
@@ -361,7 +362,7 @@ fn a_permanent_refusal_ends_the_resume_immediately() {
     assert!(end.reason.ends_with("the request was refused permanently: no such model"), "{}", end.reason);
 }
 
-/// If a server certainly continues the message, valid text is known to belong to the reply.
+/// If the server certainly continues the message, the valid part of its answer belongs to the reply.
 #[test]
 fn an_exact_continuation_is_verified_up_to_its_grammar_error() {
     let mut resume = json(limit("{\"a\": 1"));
@@ -374,7 +375,7 @@ fn an_exact_continuation_is_verified_up_to_its_grammar_error() {
     assert_eq!(resume.verified_beginning(), "{\"a\": 12} ");
 }
 
-/// A continuation of one text is not known to continue the changed text.
+/// A continuation of the old text does not certainly continue the changed text.
 #[test]
 fn a_later_join_revokes_the_verification_of_an_earlier_piece() {
     let policy = ResumePolicy { max_attempts: 3, ..ResumePolicy::default() };
@@ -389,7 +390,7 @@ fn a_later_join_revokes_the_verification_of_an_earlier_piece() {
     assert_eq!(resume.verified_beginning(), "[10, 3] ");
 }
 
-/// A text that violates its grammar cannot be ended by it. It is continued as plain text.
+/// Text that violates its grammar cannot end by it, so it is continued as plain text.
 #[test]
 fn a_malformed_cut_reply_is_continued_as_text() {
     let mut resume = json(limit("```json\n{\"a\": "));
@@ -399,7 +400,7 @@ fn a_malformed_cut_reply_is_continued_as_text() {
     assert_eq!(whole_result(&resume).0, "```json\n{\"a\": 1}\n```");
 }
 
-/// PC-9: bytes already sent are never retracted.
+/// PC-9: sent bytes are never retracted.
 #[test]
 fn a_merge_that_changes_sent_text_is_refused() {
     let policy = |sent| ResumePolicy { sent, max_attempts: 1, ..ResumePolicy::default() };
@@ -443,7 +444,7 @@ fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     assert_eq!(end.merged_raw, "{\"a\": \"café au l\u{fffd}\u{fffd}");
     assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"café au l");
 
-    // Also if only part of it was sent.
+    // Test this also if only part of it was sent.
     for unsent in 0..3 {
         let policy = ResumePolicy { sent: first().text.len() - unsent, ..ResumePolicy::default() };
         let sent = Resume::new(policy, Some(Format::Json), first());
@@ -462,9 +463,9 @@ fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     assert_eq!(never.verified_beginning(), first().text);
 }
 
-/// Only a limit cuts through a character. Elsewhere the model wrote the replacement character.
+/// Only a limit can cut through a character. Otherwise, the model wrote the replacement character.
 #[test]
-fn a_replacement_character_before_another_cut_is_text() {
+fn a_replacement_character_before_a_dropped_connection_is_text() {
     let mut resume = json(Reply::broken_off("{\"a\": \"x\u{fffd}", Ending::Dropped));
     assert_eq!(ask(&resume).so_far, "{\"a\": \"x\u{fffd}");
     resume.reply(Reply::broken_off("y\u{fffd}", Ending::Dropped), Join::Exact);
@@ -475,7 +476,7 @@ fn a_replacement_character_before_another_cut_is_text() {
     assert_eq!(whole_result(&text).0, "It is \u{fffd}");
 }
 
-/// PC-9: a forwarded continuation stays, because the client has it, however it is joined.
+/// PC-9: a forwarded continuation is kept, because the client has received it.
 #[test]
 fn a_sent_continuation_is_kept() {
     let mut joined = json(limit("{\"a\": \"x"));
@@ -491,10 +492,10 @@ fn a_sent_continuation_is_kept() {
     unjoined.reply(normal("] nonsense"), Join::Exact);
     assert_eq!(exhausted_result(&unjoined).cause, ExhaustedCause::Stopped);
     assert_eq!(unjoined.verified_beginning(), "{\"a\": 1] no");
-    assert!(!unjoined.keeps_sent("{\"a\": 1}"));
+    assert!(!unjoined.keeps_sent_text("{\"a\": 1}"));
 }
 
-/// PC-5, PC-9: two seams with different values are ambiguous, unless the policy uses the best one.
+/// PC-5, PC-9: two seams with different values are ambiguous, unless the policy permits the best one.
 #[test]
 fn an_ambiguous_seam_stops_or_takes_the_best() {
     let unknown = Join::Stitched(AskedFrom::Unknown);
@@ -511,7 +512,7 @@ fn an_ambiguous_seam_stops_or_takes_the_best() {
 
     let first = Reply::broken_off("{\"a\": \"go \u{fffd}", Ending::Dropped);
     let mut doubtful = Resume::new(once, Some(Format::Json), first);
-    doubtful.reply(normal("\u{fffd}\u{fffd} now\"}"), CUT);
+    doubtful.reply(normal("\u{fffd}\u{fffd} now\"}"), STITCHED_FROM_CUT);
     assert_eq!(exhausted_result(&doubtful).cause, ExhaustedCause::Ambiguous);
     let why = &doubtful.history()[1].reason;
     assert!(why.ends_with("and the one way to join it is not certain enough"), "{why}");
@@ -534,7 +535,7 @@ fn a_marker_ends_a_text() {
     assert_eq!(whole_result(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
 }
 
-/// PC-8: Markdown does not show where it ends, so its verdict counts only if an element is open.
+/// PC-8: Markdown has no defined end, so its verdict counts only if a construct is open.
 #[test]
 fn required_markdown_is_continued_while_a_construct_is_open() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Markdown), first);
@@ -544,15 +545,15 @@ fn required_markdown_is_continued_while_a_construct_is_open() {
     assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("s\n```\n"), Join::Exact);
     assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
-    // No element is open, but the limit was reached. As in plain text, only the model knows whether the text is
-    // complete.
+    // No construct is open, but the limit was reached. As with plain text, only the model knows whether the
+    // text is complete.
     let mut resume = demanded(limit(closed));
     assert_eq!(ask(&resume).kind, CutKind::Limit);
     resume.reply(normal(""), Join::Exact);
     assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
 }
 
-/// PC-8: tags end when all of them are closed, whatever the provider reports.
+/// PC-8: a text with tags is whole when all tags are closed, whatever the provider reports.
 #[test]
 fn required_tags_end_when_all_are_closed() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Tags), first);
@@ -572,7 +573,7 @@ fn a_finished_resume_ignores_further_events() {
     assert_eq!((resume.next(), resume.history().len()), (before, 1));
 }
 
-/// PC-5: one call runs the whole resume.
+/// PC-5: a single call performs the whole resume.
 #[test]
 fn resume_if_truncated_runs_to_the_end() {
     let mut pieces = vec!["c\"]", "b"];
@@ -593,8 +594,8 @@ fn the_last_lines_of_a_cut_continuation_are_kept() {
         let mut resume = text(limit(&whole[..first]));
         resume.reply(limit(&whole[first..second]), Join::Stitched(AskedFrom::Unknown));
         if let ResumeStep::Ask(next) = resume.next() {
-            // A rejected answer is requested again.
-            resume.reply(normal(&whole[next.so_far.len()..]), CUT);
+            // The complete reply is requested again after a rejected answer.
+            resume.reply(normal(&whole[next.so_far.len()..]), STITCHED_FROM_CUT);
         }
         match outcome(&resume) {
             ResumeOutcome::Whole { text, .. } => assert_eq!(text, whole),

@@ -1,23 +1,23 @@
-//! Joins several continuations in a row, for `endmark stitch` (PC-4, PC-5).
+//! Joins several consecutive continuations, for `endmark stitch` (PC-4, PC-5).
 
 use endmark_text::Format;
 
 use super::chain::{self, ChainResult};
 use super::{AskedFrom, MergeError, Seam, merge_chunks};
 
-/// The result for all parts.
+/// The outcome of joining all parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// One certain text.
+    /// The text is whole and certain.
     Whole,
-    /// The best of several candidates.
+    /// The text is the best of several candidates.
     Ambiguous,
-    /// The longest verified beginning.
+    /// The text is the longest verified beginning.
     Error,
 }
 
 impl Outcome {
-    /// Returns the literal name: `whole`, `ambiguous` or `error`.
+    /// Returns the name that JSON output uses: `whole`, `ambiguous` or `error`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -27,30 +27,31 @@ impl Outcome {
     }
 }
 
-/// The reason why the parts are not one whole text.
+/// Why the parts do not form a whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StitchError {
     /// `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub code: &'static str,
-    /// The reason in words.
+    /// The reason as text.
     pub message: String,
 }
 
-/// All parts, joined as far as possible.
+/// The result of joining all parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stitched {
-    /// The result for the parts.
+    /// The outcome for all parts together.
     pub outcome: Outcome,
-    /// The whole text, or else the best candidate or the longest verified beginning.
+    /// The whole text, the best candidate, or the longest verified beginning, depending on the outcome.
     pub text: String,
     /// One seam for each joined continuation, in order.
     pub seams: Vec<Seam>,
-    /// The reason why the text is not whole.
+    /// Why the text is not whole. `None` if it is.
     pub error: Option<StitchError>,
 }
 
-/// Joins a first part and its continuations in order (PC-4). A later continuation may decide what an earlier one
-/// leaves open. Otherwise, an ambiguous seam ends the work, because everything after it would depend on a guess.
+/// Joins a first part and its continuations in order (PC-4). A later continuation may resolve the ambiguity
+/// of an earlier one. If it does not, joining stops at the ambiguous seam, because everything after it would
+/// depend on a guess.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, Outcome, stitch};
@@ -63,7 +64,7 @@ pub struct Stitched {
 pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     match chunks.split_first() {
         Some((first, rest)) if rest.len() > 1 => {
-            match chain::follow(first, rest, format, from).and_then(chain_outcome) {
+            match chain::join_chain(first, rest, format, from).and_then(chain_outcome) {
                 Some(stitched) => stitched,
                 None => stitch_one_by_one(chunks, format, from),
             }
@@ -72,8 +73,8 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     }
 }
 
-/// Returns the result of weighing all continuations together. Returns `None` if the reason must be found one
-/// continuation at a time.
+/// Returns the result of weighing all continuations together. Returns `None` if it is not certain and they
+/// must be joined one by one to find the reason.
 fn chain_outcome(chained: ChainResult) -> Option<Stitched> {
     if !chained.is_whole {
         return None;
@@ -114,7 +115,7 @@ fn stitch_one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Sti
     let verdict = verdict.unwrap_or_else(|| endmark_text::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
         endmark_text::Verdict::Whole => None,
-        // Text without a grammar has no defined end, so it is never unfinished.
+        // Text without a grammar has no defined end, so it never counts as unfinished.
         endmark_text::Verdict::Truncated(_) if *format == Format::Text => None,
         endmark_text::Verdict::Truncated(_) => {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })

@@ -1,7 +1,8 @@
-//! Weighs several continuations together, because a later one may decide what an earlier one leaves open (PC-4).
+//! Weighs several continuations together, because a later one may resolve the ambiguity of an earlier one
+//! (PC-4).
 //!
-//! Each way to join the parts so far is a path, whose cost is the sum of the costs of its seams. The next part is
-//! joined to all paths. A path that it does not fit is dropped, and a path that it fits well becomes likelier.
+//! A path is one way to join all parts so far. Its cost is the sum of the costs of its seams. The next part
+//! is joined to every path. A path is dropped if the part does not fit, and becomes likelier if it fits well.
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -9,31 +10,31 @@ use endmark_text::{Format, Verdict};
 use super::decision::{self, DecisionSign, SeamLead};
 use super::evidence::grammar::UNFINISHED_COST;
 use super::evidence::{SupportedValue, doubts, weight};
-use super::identity::text_identity;
 use super::joint::Joint;
 use super::plain;
 use super::seam::{AskedFrom, Seam, SeamStyle, dropped_beginning};
 use super::survivor::{self, Survivor};
 use super::units::Reading;
+use super::value_identity::text_identity;
 
-/// A path is dropped if it costs this much more than the best path, in bits.
-const MAX_EXTRA_COST: f64 = 16.0;
+/// A path is dropped if it costs this many bits more than the best path.
+const MAX_EXTRA_COST_BITS: f64 = 16.0;
 
-/// Cost in bits of removing a part that consists of white space and may belong to the text.
-const SPACE_DROPPED: f64 = 1.0;
+/// Cost, in bits, of removing a whitespace part that may belong to the text.
+const WHITESPACE_REMOVAL_BITS: f64 = 1.0;
 
-/// Maximum number of paths that are followed.
+/// Maximum number of paths that are kept.
 const MAX_PATHS: usize = 8;
 
-/// The gravest doubt about a path.
+/// The most serious doubt about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Doubt {
     None,
-    /// A seam removes a few bytes as a repetition that may be intended.
+    /// A seam removes a few repeated bytes that may be intended, or leaves the amount of whitespace unknown.
     Slight,
-    /// A seam is a guess, however likely, or, in text, its continuation is more likely something else.
+    /// A seam is a guess, even if a likely one, or the part is probably not a continuation but, for example, a remark.
     Guessed,
-    /// A continuation was left out as something else.
+    /// A continuation was omitted as something else.
     Dropped,
 }
 
@@ -43,38 +44,38 @@ struct Path {
     record: PathRecord,
 }
 
-/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, because there are many
-/// more steps than paths.
-struct Step<'p> {
+/// A path extended by one seam. Its text is not yet joined, because there are many more steps than paths that
+/// are kept.
+struct PathStep<'p> {
     parts: [&'p str; 3],
     record: PathRecord,
 }
 
-/// The data of a path apart from its text.
+/// Everything about a path except its text.
 #[derive(Clone)]
 struct PathRecord {
     is_whole: bool,
     seams: Vec<Seam>,
-    /// In bits.
+    /// The sum of the costs of its seams, in bits.
     cost: f64,
-    /// Whether every continuation was joined at the requested position with nothing removed.
+    /// Whether every continuation was joined unchanged at the requested position.
     is_as_requested: bool,
     /// The doubt about its seams that later parts cannot resolve.
     doubt: Doubt,
-    /// The signs of its seams.
+    /// The yes-or-no features of its seams, from which the probability is computed.
     signs: Vec<DecisionSign>,
 }
 
 impl PathRecord {
-    /// Returns the signs of all its seams and one more.
+    /// Returns the signs of all its seams and of one more.
     fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<DecisionSign> {
-        let mut signs = decision::story_signs(joint, &survivor.candidate, survivor.has_dropped_remark);
+        let mut signs = decision::candidate_signs(joint, &survivor.candidate, survivor.has_dropped_remark);
         signs.extend(&self.signs);
         signs
     }
 }
 
-/// The result of all parts together.
+/// The result of joining all parts.
 pub(super) struct ChainResult {
     pub(super) text: String,
     pub(super) is_whole: bool,
@@ -82,8 +83,8 @@ pub(super) struct ChainResult {
     pub(super) is_settled: bool,
 }
 
-/// Joins a first part with all its continuations. Returns `None` if no path accepts all of them.
-pub(super) fn follow(
+/// Joins a first part with all its continuations. Returns `None` if no path explains all of them.
+pub(super) fn join_chain(
     initial: &str,
     continuations: &[String],
     format: &Format,
@@ -103,43 +104,43 @@ pub(super) fn follow(
         if continuation.trim().is_empty() {
             let steps =
                 paths.iter().flat_map(|path| paths_after_space(path, continuation, format, from)).collect();
-            paths = likeliest(steps, format);
+            paths = likeliest_paths(steps, format);
             continue;
         }
         let mut steps = Vec::new();
         for path in &paths {
             let joint = Joint::new(&path.text, continuation, format, from);
-            if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
+            if joint.has_lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
                 return None;
             }
             if joint.has_nothing_to_join() {
                 continue;
             }
             let Some((survivors, weighed)) = super::weigh_candidates(&joint) else { continue };
-            // The part may also be something else. In that case the next part continues from the same position.
-            // Nearly every part can continue a text, so a part after something else is also treated as something
-            // else.
+            // The part may also be something else, so that the next part continues the same text. After one
+            // omitted part, all later parts are omitted, too, because nearly every part could continue a
+            // text.
             let record = PathRecord {
                 cost: path.record.cost + weighed.nothing,
                 is_as_requested: false,
                 doubt: Doubt::Dropped,
                 ..path.record.clone()
             };
-            steps.push(Step { parts: [&path.text, "", ""], record });
+            steps.push(PathStep { parts: [&path.text, "", ""], record });
             if path.record.doubt == Doubt::Dropped && !joint.has_grammar() {
                 continue;
             }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
             let is_settled = |index: usize| weighed.is_settled() && weighed.best == index;
             for (index, (survivor, cost)) in survivors.iter().zip(&weighed.costs).enumerate() {
-                if *cost > cheapest + MAX_EXTRA_COST {
+                if *cost > cheapest + MAX_EXTRA_COST_BITS {
                     continue;
                 }
                 let candidate = &survivor.candidate;
                 let is_whole = survivor::is_whole(&joint, candidate);
                 let mut seams = path.record.seams.clone();
                 seams.push(survivor::seam(&joint, candidate, 0.0, 0));
-                let is_expected = candidate.is_asked(&joint) && !survivor.has_dropped_remark;
+                let is_expected = candidate.is_as_requested(&joint) && !survivor.has_dropped_remark;
                 let doubt = doubt(&joint, survivor, is_settled(index), &weighed);
                 let record = PathRecord {
                     is_whole,
@@ -149,33 +150,35 @@ pub(super) fn follow(
                     doubt: path.record.doubt.max(doubt),
                     signs: path.record.signs_with(&joint, survivor),
                 };
-                steps.push(Step { parts: survivor::parts(&joint, candidate), record });
+                steps.push(PathStep { parts: survivor::parts(&joint, candidate), record });
             }
         }
-        paths = likeliest(steps, format);
+        paths = likeliest_paths(steps, format);
         if paths.iter().all(|path| path.record.doubt == Doubt::Dropped) {
             return None;
         }
     }
-    decide(paths, format, from)
+    choose_path(paths, format, from)
 }
 
-/// Returns the doubt about one seam. A seam is a guess if it removes one or two letters of a string as a repetition.
-/// Without a grammar, it is also a guess if it adds unproven white space, removes white space that is not settled by
-/// itself, removes a period of the text as a repetition, or leaves out the whole continuation.
+/// Returns the doubt about one seam. In JSON, a seam in a string is a guess if it removes one or two
+/// letters as a repetition or adds whitespace. So is a seam between two words that may be equal neighbours.
+/// Without a grammar, a seam is a guess if it adds or removes unproven whitespace, removes a period of the
+/// text as a repetition, or omits the whole continuation.
 fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &SupportedValue) -> Doubt {
     let own = &survivor.candidate;
-    let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
-    let repeats = |most: usize| (1..most).contains(&own.repeated) && !begins_anew;
-    let is_slight = repeats(decision::MAX_SMALL_OVERLAP_BYTES) || decision::is_spaced(joint, own);
+    let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated_bytes..].starts_with('"');
+    let repeats = |most: usize| (1..most).contains(&own.repeated_bytes) && !begins_anew;
+    let is_slight =
+        repeats(decision::MAX_SMALL_OVERLAP_BYTES) || decision::has_uncertain_whitespace(joint, own);
     let is_guessed = if joint.has_grammar() {
         joint.in_text && (repeats(decision::MAX_TRIVIAL_OVERLAP_BYTES) || !own.glue.is_empty())
             || repeats(decision::MAX_SMALL_OVERLAP_BYTES) && doubts::may_be_neighbours(joint, survivor)
     } else {
         own.style == SeamStyle::Whitespace && !is_settled
-            || weighed.something_else
+            || weighed.is_likelier_unrelated
             || plain::is_guessed(joint, own)
-            || joint.is_periodic(own.repeated)
+            || joint.is_periodic(own.repeated_bytes)
             || plain::adds_nothing(joint, survivor)
     };
     match (is_guessed || super::may_be_reasoning(joint, survivor), is_slight) {
@@ -185,17 +188,17 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Sup
     }
 }
 
-/// Returns the paths to follow, likeliest first. Of paths with the same value it keeps the surest. If one of them
-/// removes and guesses nothing, the others do not matter.
-fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
+/// Returns the likeliest paths, best first. Of paths with the same value, it keeps the one with the least
+/// doubt.
+fn likeliest_paths(mut steps: Vec<PathStep<'_>>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
     steps.sort_by(|left, right| left.record.cost.total_cmp(&right.record.cost));
     let least = steps.first().map_or(0.0, |step| step.record.cost);
     let mut known = Vec::new();
     let mut found: Vec<Path> = Vec::new();
-    for Step { parts, record } in
-        steps.into_iter().take_while(|step| step.record.cost <= least + MAX_EXTRA_COST)
+    for PathStep { parts, record } in
+        steps.into_iter().take_while(|step| step.record.cost <= least + MAX_EXTRA_COST_BITS)
     {
         let text = parts.concat();
         let value = text_identity(&text, reading);
@@ -214,7 +217,7 @@ fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     found
 }
 
-/// Whether these parts are one whole text.
+/// Whether these parts form a whole text.
 fn is_whole(parts: &[&str], format: &Format) -> bool {
     let mut detector = Detector::new(format);
     for part in parts {
@@ -223,7 +226,7 @@ fn is_whole(parts: &[&str], format: &Format) -> bool {
     detector.is_whole()
 }
 
-fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainResult> {
+fn choose_path(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainResult> {
     let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.record.cost)).sum::<f64>();
     let (left_out, mut paths): (Vec<_>, Vec<_>) =
         paths.into_iter().partition(|path| path.record.doubt == Doubt::Dropped);
@@ -239,9 +242,11 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     let (own, others) = (weight(best.cost), weight_of(&paths));
     let rival = paths.iter().map(|path| weight(path.record.cost)).fold(0.0, f64::max);
     let ahead = SeamLead::from_weights(own, others, rival, nothing);
-    // The weights are those of single seams. Several seams are never surer than their share of the evidence.
+    // The weights were fitted on single seams. Several seams must not be more certain than their share of the
+    // evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
-    // Without a grammar every text is whole. In that case a wrapper is never a tie, but text removed from within it is.
+    // Without a grammar, every text counts as whole. So a removed wrapper (an announcement or a fence) is no
+    // evidence against a path, but text removed within it is.
     let is_wrapper = |style| {
         matches!(
             style,
@@ -263,7 +268,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
         false => decision::COST_OF_WRONG,
     };
     Some(ChainResult {
-        is_settled: decision::settles(probability, cost)
+        is_settled: decision::is_sufficient(probability, cost)
             && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
             && best.doubt < Doubt::Guessed,
@@ -273,9 +278,14 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     })
 }
 
-/// Returns the paths after a part that consists of white space. Between tokens it has no effect. In text it belongs
-/// there if the cut was requested, and otherwise it may.
-fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
+/// Returns the paths after a part that is only whitespace. Between tokens, it has no effect. In text, it is
+/// kept if the cut was requested. Otherwise, it may be kept or removed.
+fn paths_after_space<'p>(
+    path: &'p Path,
+    space: &'p str,
+    format: &Format,
+    from: AskedFrom,
+) -> Vec<PathStep<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =
         !space.is_empty() && (!joint.has_grammar() || joint.in_text && !space.contains(['\n', '\r']));
@@ -283,7 +293,7 @@ fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: 
         let mut record = PathRecord { is_whole, ..path.record.clone() };
         record.seams.push(seam);
         record.cost += cost;
-        Step { parts: [&path.text, "", added], record }
+        PathStep { parts: [&path.text, "", added], record }
     };
     let mut found = Vec::new();
     if is_content {
@@ -292,7 +302,7 @@ fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: 
         found.push(step(space, seam, 0.0, is_whole(&[&path.text, space], format)));
     }
     if !is_content || from != AskedFrom::Cut {
-        let cost = if is_content { SPACE_DROPPED } else { 0.0 };
+        let cost = if is_content { WHITESPACE_REMOVAL_BITS } else { 0.0 };
         found.push(step("", empty_seam(path, space), cost, path.record.is_whole));
     }
     found

@@ -1,4 +1,4 @@
-//! Lists the candidates of an ambiguous seam, for people to choose from (PC-4).
+//! Lists the possible texts of an ambiguous seam, so that a person can choose one (PC-4).
 
 use endmark_text::{Format, Verdict};
 
@@ -7,15 +7,16 @@ use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
 use super::{is_same_value, survivor, weigh_candidates};
 
-/// Maximum number of candidates that are shown.
-const MAX_SHOWN: usize = 4;
-/// A candidate is not shown if it is this much less likely than the best one, in bits.
-const MAX_DISADVANTAGE: f64 = 10.0;
+/// Maximum number of listed texts.
+const MAX_LISTED_TEXTS: usize = 4;
+/// A candidate is not listed if it costs this many bits more than the best one.
+const MAX_EXTRA_COST_BITS: f64 = 10.0;
 
-/// Returns the texts that two parts may give, likeliest first, at most four. They are the choices if
+/// Returns the possible texts of two parts, likeliest first, at most four. They are the choices if
 /// [`merge_chunks`](super::merge_chunks) returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
 ///
-/// Each text has a different value, and is whole or a valid beginning. The list is empty if the parts cannot be joined.
+/// The texts have different values, and each is whole or a valid beginning. The list is empty if the parts
+/// cannot be joined.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, candidates};
@@ -32,7 +33,7 @@ pub fn candidates(initial: &str, continuation: &str, format: &Format, from: Aske
     let Some((survivors, weighed)) = weigh_candidates(&joint) else { return Vec::new() };
     let mut order: Vec<usize> = (0..survivors.len()).collect();
     order.sort_by(|left, right| weighed.costs[*left].total_cmp(&weighed.costs[*right]));
-    // The requested story may come before a likelier one.
+    // The chosen candidate comes first, even if another one costs less: a requested join wins ties.
     order.retain(|index| *index != weighed.best);
     order.insert(0, weighed.best);
     let least = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -40,7 +41,7 @@ pub fn candidates(initial: &str, continuation: &str, format: &Format, from: Aske
     let mut found: Vec<Merged> = Vec::new();
     for index in order {
         let cost = weighed.costs[index] - least;
-        if found.len() == MAX_SHOWN || cost > MAX_DISADVANTAGE && index != weighed.best {
+        if found.len() == MAX_LISTED_TEXTS || cost > MAX_EXTRA_COST_BITS && index != weighed.best {
             continue;
         }
         let merged =

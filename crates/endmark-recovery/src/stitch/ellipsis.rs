@@ -1,16 +1,16 @@
-//! Dots of omission at the beginning of a continuation: "...and so on".
+//! Finds an ellipsis at the beginning of a continuation: "...and so on".
 
-/// Returns the positions after dots of omission at the beginning of a text. The last of four dots may belong to the
-/// text.
-pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
-    let behind = position_after(text);
+/// Returns the possible positions after an ellipsis at the beginning of a text. Of four dots, the last one
+/// may belong to the text.
+pub(super) fn possible_ends(text: &str) -> impl Iterator<Item = usize> {
+    let behind = end_position(text);
     let signs = behind.map_or("", |end| text[..end].trim_start());
     let three = behind.filter(|_| signs == "....").map(|end| end - 1);
     behind.into_iter().chain(three)
 }
 
-/// Returns the position after dots of omission at the beginning of a text.
-pub(super) fn position_after(text: &str) -> Option<usize> {
+/// Returns the position after an ellipsis at the beginning of a text, or `None` without one.
+pub(super) fn end_position(text: &str) -> Option<usize> {
     let rest = text.trim_start();
     let indent = text.len() - rest.len();
     if let Some(bracketed) =

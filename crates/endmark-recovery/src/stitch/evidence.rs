@@ -1,63 +1,64 @@
-//! Weighs the survivors in JSON and decides whether the evidence suffices.
+//! Weighs the survivors in JSON, and decides whether the evidence is sufficient.
 //!
-//! Each survivor has a cost in bits. It contains how unlikely its story is in general, how unlikely its coincidences
-//! are, and how unusual its seam is for this text. A survivor that costs one bit less is twice as likely.
+//! Each survivor has a cost in bits. It measures how unlikely its kind of join is, how unlikely its
+//! coincidences are, and how unusual its seam is for this text. A survivor that costs one bit less is twice
+//! as likely.
 
 pub(super) mod doubts;
 pub(super) mod grammar;
 
 use super::decision::{self, DecisionSign, SeamLead};
-use super::identity::identities;
 use super::joint::Joint;
-use super::preamble;
+use super::prompt_echo_and_remarks;
 use super::register::SurroundingText;
 use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
+use super::value_identity::identities;
 
 use grammar::EXAMINED_CHARS;
 
-/// Bonus in bits for the requested story. Models follow a prompt less exactly than a prefill.
+/// Bonuses, in bits, for the requested join. Models follow a prompt less exactly than a prefill.
 const REQUESTED_AT_CUT_BONUS: f64 = 3.0;
 const REQUESTED_AT_TOKEN_BONUS: f64 = 1.5;
 
-/// Penalty in bits for a repeated periodic phrase if the model knew where to continue.
-const PERIOD_PENALTY: f64 = 10.0;
+/// Penalty, in bits, for repeating a period of the text although the model knew where to continue.
+const PERIOD_PENALTY_BITS: f64 = 10.0;
 
 /// The value that the evidence supports.
 pub(super) struct SupportedValue {
     /// The index of its likeliest survivor.
     pub(super) best: usize,
-    /// The probability that it is right, from 0 to 1.
+    /// The probability that it is correct, from 0 to 1.
     pub(super) confidence: f64,
-    /// The number of other values.
+    /// Number of other possible values.
     pub(super) alternatives: usize,
     /// Whether the continuation is more likely something else.
-    pub(super) something_else: bool,
-    /// Whether no likelihood may decide.
+    pub(super) is_likelier_unrelated: bool,
+    /// Whether likelihood cannot decide this case.
     pub(super) is_tie: bool,
-    /// Whether the end of the text after the seam is undecided.
+    /// Whether it is undecided where the text after the seam ends.
     pub(super) is_open_at_end: bool,
-    /// Its cost of being wrong, in refusals.
+    /// Cost of a wrong text, as a multiple of the cost of rejecting a correct seam.
     pub(super) cost: f64,
     /// The features from which the probability is computed.
     #[cfg(feature = "fit")]
-    pub(super) row: [f64; decision::COUNT],
+    pub(super) row: [f64; decision::FEATURE_COUNT],
     /// The cost of each survivor, in bits.
     pub(super) costs: Vec<f64>,
-    /// The cost of the assumption that the continuation is something else, in bits.
+    /// The cost, in bits, of the assumption that the continuation is something else.
     pub(super) nothing: f64,
 }
 
 impl SupportedValue {
-    /// Whether the probability suffices for the cost of being wrong.
+    /// Whether the probability is sufficient, given the cost of a wrong text.
     pub(super) fn is_settled(&self) -> bool {
-        decision::settles(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
+        decision::is_sufficient(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
     }
 }
 
-/// Weighs all survivors. Returns `None` without survivors.
+/// Weighs all survivors. Returns `None` for an empty list.
 pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<SupportedValue> {
     let compared = grammar::Comparison::new(joint, survivors);
     let costs = costs(joint, &compared, survivors);
@@ -77,17 +78,17 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Support
     let others = others.map(|(_, cost)| weight(*cost));
     let ahead =
         SeamLead::from_weights(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
-    let best = likeliest_story(survivors, &identities, best);
+    let best = likeliest_candidate(survivors, &identities, best);
     let story = &survivors[best];
-    let mut signs = decision::story_signs(joint, &story.candidate, story.has_dropped_remark);
+    let mut signs = decision::candidate_signs(joint, &story.candidate, story.has_dropped_remark);
     signs.extend(grammar::comparative_signs(joint, survivors, &identities, best));
     let probability = decision::probability(&signs, ahead);
-    let is_tie = joint.lost_character
+    let is_tie = joint.has_lost_character
         || ahead.may_be_nothing()
         || doubts::drops_repeated_row(joint, story)
         || joint.in_text && signs.contains(&DecisionSign::MayBeAnew)
         || doubts::drops_unfinished_token(joint, story)
-        || doubts::forgets_escapes(joint, story);
+        || doubts::repeats_with_raw_line_ends(joint, story);
     let has = |sign| signs.contains(&sign);
     let may_be_meant = has(DecisionSign::GoesRound)
         || has(DecisionSign::OtherIsWholeBesideLittle)
@@ -102,26 +103,27 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Support
     };
     Some(SupportedValue {
         best,
-        confidence: if joint.lost_character { probability.min(0.5) } else { probability },
+        confidence: if joint.has_lost_character { probability.min(0.5) } else { probability },
         alternatives: values.len() - 1,
         is_tie,
         is_open_at_end: false,
         cost,
         #[cfg(feature = "fit")]
-        row: decision::row(&signs, ahead),
-        something_else: nothing > weight(least),
+        row: decision::feature_row(&signs, ahead),
+        is_likelier_unrelated: nothing > weight(least),
         costs,
         nothing: nothing_bits,
     })
 }
 
-/// Converts a cost in bits to a weight.
+/// Converts a cost in bits to a weight: the likelihood 2^-cost.
 pub(super) fn weight(cost: f64) -> f64 {
     (-cost.clamp(-500.0, 500.0)).exp2()
 }
 
-/// Returns the survivor with the likeliest story among those with the same value. It names the seam.
-fn likeliest_story(survivors: &[Survivor], identities: &[u128], best: usize) -> usize {
+/// Returns the likeliest candidate among the survivors with the best value. Its style is reported for the
+/// seam.
+fn likeliest_candidate(survivors: &[Survivor], identities: &[u128], best: usize) -> usize {
     let same = (0..survivors.len()).filter(|index| identities[*index] == identities[best]);
     same.min_by(|left, right| survivors[*left].candidate.cost.total_cmp(&survivors[*right].candidate.cost))
         .unwrap_or(best)
@@ -140,36 +142,36 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Sur
         .map(|survivor| {
             let candidate = &survivor.candidate;
             let mut cost = candidate.cost + compared.cost(survivor, survivors);
-            if candidate.is_asked(joint) {
+            if candidate.is_as_requested(joint) {
                 cost -= if joint.from == AskedFrom::Cut {
                     REQUESTED_AT_CUT_BONUS
                 } else {
                     REQUESTED_AT_TOKEN_BONUS
                 };
             }
-            if candidate.opening == 0 && candidate.repeated < joint.initial.len() {
+            if candidate.text_start == 0 && candidate.repeated_bytes < joint.initial.len() {
                 cost += beginning_anew;
             }
             if let Some(around) = &around
-                && candidate.repeated == 0
+                && candidate.repeated_bytes == 0
                 && (candidate.start == 0 || candidate.style == SeamStyle::Preamble)
             {
-                cost += grammar::new_turn_evidence(joint, around, &before, candidate.start);
+                cost += grammar::separate_answer_evidence(joint, around, &before, candidate.start);
             }
             if survivor.has_dropped_remark {
                 cost += 1.0;
             }
-            if grammar::repeats_rows_unasked(joint, survivor, survivors) {
-                cost += PERIOD_PENALTY;
+            if grammar::repeats_rows_needlessly(joint, survivor, survivors) {
+                cost += PERIOD_PENALTY_BITS;
             }
-            cost + grammar::form(survivor, survivors)
+            cost + grammar::unfinished_cost(survivor, survivors)
         })
         .collect()
 }
 
-/// Whether the continuation begins a complete document that differs from that of the first part.
+/// Whether the continuation begins a whole document that differs from that of the first part.
 fn begins_other_document(joint: &Joint<'_>) -> bool {
     let most = joint.initial.len().saturating_mul(2).min(8_000);
-    let again = Units::read(preamble::head(joint.continuation, most), Reading::Structure);
+    let again = Units::read(prompt_echo_and_remarks::beginning(joint.continuation, most), Reading::Structure);
     restart::diverges_from_start(&joint.settled_units, &again)
 }

@@ -1,11 +1,11 @@
-//! Code fences around a continuation or around a complete restart.
+//! Finds code fences around a continuation or around a complete restart.
 
 use memchr::memmem;
 
 use super::lines::is_sentence;
 
-/// Returns the position after the line that opens a code fence here. Skips blank lines before it.
-pub(super) fn opening(text: &str) -> Option<usize> {
+/// Returns the position after an opening fence line at the beginning of a text. Blank lines may precede it.
+pub(super) fn opening_line_end(text: &str) -> Option<usize> {
     let indent = text.len() - text.trim_start().len();
     let rest = &text[indent..];
     let sign = rest.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -16,15 +16,15 @@ pub(super) fn opening(text: &str) -> Option<usize> {
     (signs >= 3 && named).then_some(indent + line_end + 1)
 }
 
-/// Returns the sign and the length of the last fence that a text opens and does not close. Returns `None` if the
-/// number of fence lines is even.
+/// Returns the character and the length of the last fence that a text opens and does not close. Returns
+/// `None` if the number of fence lines is even.
 pub(super) fn last_open_fence(text: &str) -> Option<(char, usize)> {
     let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
     let sign = line.chars().next()?;
-    (lines(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
+    (line_count(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
 }
 
-/// Returns the text after a closing fence at the beginning of this text.
+/// Returns the text after a closing fence at the beginning of a text, or `None` without one.
 pub(super) fn rest_after_closing(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let rest = text.trim_start_matches(sign);
@@ -32,15 +32,15 @@ pub(super) fn rest_after_closing(text: &str) -> Option<&str> {
     (text.len() - rest.len() >= 3 && rest[..line_end].trim().is_empty()).then_some(&rest[line_end..])
 }
 
-/// Whether a line opens or closes a fence.
+/// Whether a line opens or closes a code fence.
 pub(crate) fn is_fence_line(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// Returns the number of fence lines. An odd number leaves one fence open.
-pub(super) fn lines(text: &str) -> usize {
-    // Search for the signs, because few lines contain them. Only white space may precede them in the line.
+/// Returns the number of fence lines. If it is odd, one fence is open.
+pub(super) fn line_count(text: &str) -> usize {
+    // Search for the characters first, because few lines contain them. Only whitespace may precede them.
     let begins_line = |place: &usize| {
         text[..*place]
             .chars()
@@ -52,10 +52,10 @@ pub(super) fn lines(text: &str) -> usize {
     of("```") + of("~~~")
 }
 
-/// The most lines of remarks after a closing fence.
-const MAX_REMARKS: usize = 4;
+/// Maximum number of lines of remarks after a closing fence.
+const MAX_REMARK_LINES: usize = 4;
 
-/// Returns the start of a line that closes a fence, if only remarks follow it.
+/// Returns the start of the line that closes a fence, if only remarks follow it.
 pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
     let mut end = body.len();
     let mut remarks = 0;
@@ -66,7 +66,7 @@ pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> O
         }
         if !line.trim().is_empty() {
             remarks += 1;
-            if remarks > MAX_REMARKS || !is_sentence(line) {
+            if remarks > MAX_REMARK_LINES || !is_sentence(line) {
                 return None;
             }
         }
@@ -75,7 +75,7 @@ pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> O
     None
 }
 
-/// Whether a fence that was opened before this text is closed at the end of the text.
+/// Whether a fence that was opened before this text is closed at its end.
 pub(super) fn is_closed(body: &str) -> bool {
     let closes = |line: &str| is_fence_line(line) && line.chars().all(|sign| sign == '`' || sign == '~');
     closing_line_start(body, closes).is_some()
@@ -83,7 +83,7 @@ pub(super) fn is_closed(body: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_fence_line, lines};
+    use super::{is_fence_line, line_count};
 
     #[test]
     fn the_fence_count_equals_a_line_by_line_count() {
@@ -97,7 +97,7 @@ mod tests {
                 })
                 .collect();
             let expected = text.lines().filter(|line| is_fence_line(line)).count();
-            assert_eq!(lines(&text), expected, "{text:?}");
+            assert_eq!(line_count(&text), expected, "{text:?}");
         }
     }
 }

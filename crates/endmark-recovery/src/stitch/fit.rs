@@ -6,24 +6,24 @@ use super::joint::Joint;
 use super::seam::AskedFrom;
 use super::{best_candidate, decision, is_same_value, plain, survivor};
 
-/// The features of the likeliest seam of one case.
+/// The features of the best seam of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeamFeatures {
-    /// One value for each of [`names`].
+    /// The values, in the order of [`names`].
     pub row: Vec<f64>,
     /// The joined text.
     pub text: String,
-    /// Whether the text is whole, as far as is known.
+    /// Whether the text is whole, as far as its format determines this.
     pub is_whole: bool,
 }
 
-/// Returns the names of the weights, in the order of a row.
+/// Returns the names of the features, in the order of a row.
 pub fn names() -> Vec<String> {
-    decision::names()
+    decision::weight_names()
 }
 
-/// Returns the features of the likeliest seam of two parts. Returns `None` if there is no decision, or if no
-/// likelihood may decide.
+/// Returns the features of the best seam of two parts. Returns `None` if there is no candidate, or if
+/// likelihood cannot decide the case.
 pub fn seam_features(
     initial: &str,
     continuation: &str,
@@ -36,7 +36,7 @@ pub fn seam_features(
     }
     let (survivor, weighed) = best_candidate(&joint)?;
     if weighed.is_tie
-        || weighed.something_else
+        || weighed.is_likelier_unrelated
         || !joint.has_grammar() && plain::adds_nothing(&joint, &survivor)
     {
         return None;
@@ -46,8 +46,8 @@ pub fn seam_features(
     Some(SeamFeatures { row: weighed.row.to_vec(), text: merged.text, is_whole })
 }
 
-/// Whether the seam of a joined text is the intended one. The end of the text is not compared.
-pub fn is_right(judged: &SeamFeatures, intended: &str, format: &Format) -> bool {
+/// Whether the seam of a joined text is the intended one. Text after the seam may be missing.
+pub fn is_correct(judged: &SeamFeatures, intended: &str, format: &Format) -> bool {
     let joined = judged.text.as_str();
     let has_values = matches!(format, Format::Json | Format::Jsonl);
     joined.starts_with(intended.trim_end())

@@ -1,4 +1,4 @@
-//! The two parts to join, and the facts about them that are known before a seam is proposed.
+//! The two parts to join, and the facts about them that do not depend on a candidate.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -7,52 +7,53 @@ use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
 use super::fence;
-use super::overlap::Ends;
+use super::overlap::EndFacts;
 use super::reasoning::{self, ReasoningSigns};
 use super::register::is_code_character;
 use super::repetition;
 use super::seam::AskedFrom;
 use super::units::{Reading, Units};
 
-/// Distance in bytes from the last settled token to the cut that nearly all texts stay below. The detector is saved
-/// at this distance, so that no text is read twice.
+/// Distance from the cut, in bytes, at which the detector is saved. The last settled token nearly always ends
+/// after it, so the text need not be read twice.
 const SAVED_STATE_BYTES: usize = 4_096;
 
-/// How the model was asked to continue.
+/// How the continuation was requested, and what it may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContinuationMode {
-    /// By a prompt. The answer may contain remarks about the text.
+    /// A prompt requested it. It may contain remarks about the text.
     Prompt,
-    /// By a prompt, and the answer proved where it continues. The end of the answer belongs to the text, unless it
-    /// addresses a reader whom the text never addresses.
+    /// A prompt requested it, and it has proved its seam. Its end belongs to the text, except for a remark to
+    /// a reader whom the text never addresses.
     Proven,
-    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar, only a
-    /// closing remark after a JSON document counts as a remark.
+    /// It continued its own unfinished message at the cut, however it was requested. In text without a
+    /// grammar, only a closing remark after a JSON document counts as a remark.
     Shown,
-    /// In any way, and the continuation is itself cut, so its end is not a remark.
+    /// It is itself cut, however it was requested. So its end is not a remark.
     Unfinished,
-    /// By an unfinished message that its server is known to continue, so its beginning is not an announcement either.
+    /// The server is known to continue the same message. So neither its beginning is an announcement nor its
+    /// end a remark.
     ByMessage,
 }
 
 /// Two parts to join.
-// Fields: all facts about one seam, of which each proof uses a few.
+// Fields: all facts about one seam. Each check uses a few of them.
 pub(super) struct Joint<'a> {
     /// The first part, without the bytes of an incomplete character at the cut.
     pub(super) initial: &'a str,
-    /// The continuation, without an incomplete character at its end and without reasoning at its beginning.
+    /// The continuation, without reasoning at its beginning and an incomplete character at its end.
     pub(super) continuation: &'a str,
-    /// The reasoning at the beginning of the continuation.
+    /// The reasoning at the beginning of the continuation, which is removed.
     pub(super) reasoning: &'a str,
     /// The signs of reasoning in the first part and in the request.
     pub(super) known_signs: ReasoningSigns,
-    /// The format of the merged text; never [`Format::Auto`].
+    /// The format of the merged text. It is never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
     pub(super) mode: ContinuationMode,
-    /// The length of the settled part of the first part.
+    /// Length of the settled part of the first part, in bytes.
     pub(super) settled_bytes: usize,
-    /// The detector's states at the end of the first part and of its settled part.
+    /// The states of the detector at the end of the first part, and at the end of its settled part.
     state_at_cut: Detector,
     state_at_settled: Detector,
     /// The verdict on the first part.
@@ -60,24 +61,24 @@ pub(super) struct Joint<'a> {
     /// The units of the settled part of the first part, and of the whole first part.
     pub(super) settled_units: Units<'a>,
     pub(super) units: Units<'a>,
-    /// Whether the cut is within a string of a grammar, or in text without grammar.
+    /// Whether the cut is in a string, or in text without a grammar.
     pub(super) in_text: bool,
-    /// Whether the cut is within a code fence, in text without grammar.
+    /// In text without a grammar: whether the cut is in a code fence.
     pub(super) fence_is_open: bool,
-    /// Caches the surprise of repetitions by their end and length.
+    /// Cache of the costs of repetitions, by end and length.
     surprises: RefCell<HashMap<(usize, usize), f64>>,
-    /// Caches facts about ends of the first part by the assumed end.
-    ends: RefCell<HashMap<usize, Ends>>,
-    /// Positions of unknown signs of reasoning in the continuation.
+    /// Cache of facts about the ends of the first part, by position.
+    ends: RefCell<HashMap<usize, EndFacts>>,
+    /// Positions of signs of reasoning in the continuation that are not in `known_signs`, on demand.
     signs: OnceCell<Vec<usize>>,
-    /// Number of bytes dropped from both parts at the beginning.
-    pub(super) dropped: usize,
-    /// Whether both parts contain bytes of one character, which cannot be restored.
-    pub(super) lost_character: bool,
+    /// Number of bytes that were dropped from both parts at the beginning.
+    pub(super) dropped_bytes: usize,
+    /// Whether both parts contain bytes of a cut character, which cannot be restored.
+    pub(super) has_lost_character: bool,
 }
 
 impl<'a> Joint<'a> {
-    /// Whether this range of the continuation contains an unknown sign of reasoning, or ends in part of one.
+    /// Whether a range of the continuation contains a new sign of reasoning, or ends in part of one.
     pub(super) fn has_reasoning_sign(&self, start: usize, end: usize) -> bool {
         let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known_signs));
         reasoning::has_sign_within(self.continuation, (start, end), self.known_signs, places)
@@ -87,7 +88,7 @@ impl<'a> Joint<'a> {
         Self::with_reasoning_signs(initial, continuation, format, from, ReasoningSigns::default())
     }
 
-    /// Does the same as `new`, for a request with these signs of reasoning.
+    /// Creates a joint like `new`, with the signs of reasoning of the request.
     pub(super) fn with_reasoning_signs(
         initial: &'a str,
         continuation: &'a str,
@@ -96,7 +97,8 @@ impl<'a> Joint<'a> {
         known: ReasoningSigns,
     ) -> Self {
         let known = known.union(ReasoningSigns::from_text(initial));
-        let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
+        let lead =
+            reasoning::continuation_beginning(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
         let length = lead.length().unwrap_or(continuation.len());
         let (reasoning, continuation) = continuation.split_at(length);
         let sound_initial = initial.trim_end_matches(char::REPLACEMENT_CHARACTER);
@@ -126,8 +128,8 @@ impl<'a> Joint<'a> {
             state.push(&sound_initial.as_bytes()[from..settled]);
             state
         };
-        // A raw line feed separates a fence or a remark from the rest of a string, unless the model writes raw line
-        // feeds itself.
+        // In a string, a raw line feed ends the string before a fence or remark, unless the model also writes
+        // raw line feeds in strings.
         let (mut at_cut, mut at_settled) = (at_cut, at_settled);
         if at_cut.control_character().is_none() {
             at_cut.refuse_control_characters();
@@ -137,7 +139,7 @@ impl<'a> Joint<'a> {
         let (settled_units, units) = Units::read_both(sound_initial, settled, reading);
         Self {
             in_text: settled_units.ends_in_content,
-            fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
+            fence_is_open: !has_grammar && fence::line_count(sound_initial) % 2 == 1,
             initial: sound_initial,
             continuation: sound_continuation,
             signs: OnceCell::new(),
@@ -154,27 +156,29 @@ impl<'a> Joint<'a> {
             units,
             surprises: RefCell::default(),
             ends: RefCell::default(),
-            dropped,
-            lost_character,
+            dropped_bytes: dropped,
+            has_lost_character: lost_character,
         }
     }
 
-    /// Sets how the model was asked to continue.
+    /// Sets how the continuation was requested.
     pub(super) fn with_mode(self, wanted_mode: ContinuationMode) -> Self {
         Self { mode: wanted_mode, ..self }
     }
 
-    /// Whether the grammar of JSON decides about a seam.
+    /// Whether the format is JSON or JSON Lines, so that the grammar can reject a seam.
     pub(super) fn has_grammar(&self) -> bool {
         matches!(self.format, Format::Json | Format::Jsonl)
     }
 
-    /// Whether the first part is whole in its format, and the continuation is more than white space, a closing fence
-    /// or the same text again. A number may still continue.
+    /// Whether the first part is already whole, and the continuation is more than whitespace, a closing
+    /// fence, or the same text again. A number at the end of the first part may still continue.
     pub(super) fn has_nothing_to_join(&self) -> bool {
         let text = self.initial.trim_start_matches('\u{feff}').trim_start();
         let can_end = match self.format {
-            Format::Json => !text.starts_with(|sign: char| sign == '-' || sign.is_ascii_digit()),
+            Format::Json => {
+                !text.starts_with(|character: char| character == '-' || character.is_ascii_digit())
+            }
             Format::Marker(_) => true,
             _ => false,
         };
@@ -185,17 +189,17 @@ impl<'a> Joint<'a> {
     }
 
     /// Whether the first part ends in a token that may still change.
-    pub(super) fn has_unsettled(&self) -> bool {
+    pub(super) fn has_unsettled_token(&self) -> bool {
         self.settled_bytes < self.initial.len()
     }
 
-    /// Returns the saved state of the detector after the first `keep` bytes of the first part.
+    /// Returns the detector state after the first `keep` bytes of the first part.
     pub(super) fn state_at(&self, keep: usize) -> Detector {
         if keep == self.initial.len() { self.state_at_cut.clone() } else { self.state_at_settled.clone() }
     }
 
-    /// Returns how unlikely it is, in bits, that the first `keep` bytes are followed by a repetition of their last
-    /// `length` bytes.
+    /// Returns how unlikely it is, in bits, that the last `length` bytes before `keep` occur a second time
+    /// directly after it.
     pub(super) fn repetition_cost(&self, keep: usize, length: usize) -> f64 {
         if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
             return *known;
@@ -215,7 +219,7 @@ impl<'a> Joint<'a> {
         self.ends.borrow_mut().entry(text.len()).or_default().find_period(text, length)
     }
 
-    /// Whether the last `length` bytes of the first part are periodic, or repeat the bytes before them. In that case
+    /// Whether the last `length` bytes of the first part are periodic, or repeat the bytes before them. Then
     /// the number of periods is unknown.
     pub(super) fn is_periodic(&self, length: usize) -> bool {
         let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
@@ -226,44 +230,47 @@ impl<'a> Joint<'a> {
                 || twice <= self.initial.len() && self.final_period(twice) <= length)
     }
 
-    /// Returns the units of the first `keep` bytes of the first part, read as its format.
+    /// Returns the units of the first `keep` bytes of the first part.
     pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
         if keep == self.settled_bytes { &self.settled_units } else { &self.units }
     }
 
-    /// Returns the ways to read text of this format if the open elements are unknown.
+    /// Returns the ways to read text of this format if it is unknown whether the text is inside a string.
     pub(super) fn readings(&self) -> &'static [Reading] {
         if self.has_grammar() {
-            // Also read letter by letter, because a repetition may begin within an escape.
+            // A repetition may begin within an escape, so also read letter by letter.
             &[Reading::Structure, Reading::Content, Reading::Plain]
         } else {
             &[Reading::Plain]
         }
     }
 
-    /// Whether a fence at the beginning of the continuation would be on its own line if joined unchanged.
+    /// Whether a fence at the beginning of the continuation would be on its own line if it were joined
+    /// unchanged.
     pub(super) fn has_separate_fence(&self) -> bool {
         let blank = self.continuation.len() - self.continuation.trim_start().len();
         self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
     }
 
-    /// Whether the continuation is a single code block that the first part did not announce. In that case the block
-    /// is a wrapper and not part of the text.
+    /// Whether the continuation is a single code block that the first part does not announce. The fence is
+    /// then a wrapper, and not part of the text.
     pub(super) fn is_single_block(&self) -> bool {
-        let Some(length) = fence::opening(self.continuation) else { return false };
+        let Some(length) = fence::opening_line_end(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
-        closed && fence::lines(self.initial) == 0 && !self.announces_block()
+        closed && fence::line_count(self.initial) == 0 && !self.announces_block()
     }
 
-    /// Whether the first part announces a block: it ends in a colon that does not end a line of code.
+    /// Whether the first part announces a block: it ends in a colon that is not part of code.
     pub(super) fn announces_block(&self) -> bool {
         let line = self.initial.trim_end().lines().next_back().unwrap_or_default();
-        let behind = fence::opening(self.continuation).map_or("", |length| &self.continuation[length..]);
+        let behind =
+            fence::opening_line_end(self.continuation).map_or("", |length| &self.continuation[length..]);
         line.ends_with(':') && !line.contains(is_code_character) && !behind.starts_with([' ', '\t'])
     }
 }
 
-/// The units of the first part in all readings. Letters of escapes are read on demand, because they are rarely needed.
+/// The units of the first part in all readings. Letter-by-letter readings are computed on demand, because
+/// they are rarely needed.
 pub(super) struct Readings<'j> {
     joint: &'j Joint<'j>,
     at_cut: OnceCell<Units<'j>>,
@@ -275,7 +282,8 @@ impl<'j> Readings<'j> {
         Self { joint, at_cut: OnceCell::new(), at_settled: OnceCell::new() }
     }
 
-    /// Returns the units of the first `keep` bytes, which end at the cut or at the settled end.
+    /// Returns the units of the first `keep` bytes, which must end at the cut or at the end of the settled
+    /// part.
     pub(super) fn at(&self, keep: usize, reading: Reading) -> &Units<'j> {
         if reading != Reading::Plain || !self.joint.has_grammar() {
             return self.joint.units_at(keep);
@@ -285,8 +293,8 @@ impl<'j> Readings<'j> {
     }
 }
 
-/// Resolves `auto`: JSON if the first part can begin JSON, or else the detected format if the text begins with a tag
-/// or has the form of Markdown.
+/// Resolves `auto`: JSON if the first part can be a beginning of JSON. Otherwise tags or Markdown if the
+/// first part has their form, or else text.
 fn resolve_format(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();

@@ -1,11 +1,11 @@
-//! Classifies lines by their form: a sentence, or the beginning of a block.
+//! Classifies lines by their form: sentences, and beginnings of blocks.
 
 /// Returns the last non-empty line of a text.
 pub(super) fn last_line(text: &str) -> &str {
     text.trim_end().rsplit('\n').next().unwrap_or_default()
 }
 
-/// Whether a line reads as a sentence of prose, such as a remark.
+/// Whether a line reads like a sentence of prose, such as a remark.
 pub(super) fn is_sentence(line: &str) -> bool {
     let line = line.trim();
     let ends = line.ends_with(['.', '!', '?', ':', '。', '！', '？', '…', ')', '*']);
@@ -15,8 +15,8 @@ pub(super) fn is_sentence(line: &str) -> bool {
         || ends && line.chars().any(|sign| u32::from(sign) > 0x2e80)
 }
 
-/// Whether a text begins with a heading, a list or a table, which cannot begin in the middle of a line. With `glued`,
-/// no white space precedes it.
+/// Whether a text begins with a heading, a list or a table, none of which can begin in the middle of a line.
+/// `glued` means that no whitespace precedes the text.
 pub(super) fn begins_block(text: &str, glued: bool) -> bool {
     let line = text.lines().next().unwrap_or_default();
     let signs = line.len() - line.trim_start_matches('#').len();

@@ -1,29 +1,30 @@
-//! Finds repeated ends: all lengths at which the end of the first part equals the beginning of the continuation.
+//! Finds repeated ends: all lengths at which the end of the first part equals the beginning of the
+//! continuation.
 
 use memchr::memmem;
 
 use super::units::Codes;
 
-/// Maximum number of examined lengths, of which half are the longest and half the shortest. A text with more is
-/// periodic, and the lengths between add no evidence.
+/// Maximum number of examined lengths: half are the longest, half the shortest. With more lengths the text is
+/// periodic, and the lengths in between add no evidence.
 const MAX_OVERLAPS: usize = 12;
 
-/// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all
-/// of them occur there.
-pub(super) const WINDOW: usize = 1_024;
-/// Whether the end of `tail` may equal more than `head` of the text that begins with `head`.
-pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
+/// Number of units at the beginning of a continuation that are searched for in the whole first part. A longer
+/// repetition is possible only if all of them occur there.
+pub(super) const SEARCHED_UNITS: usize = 1_024;
+/// Whether the end of `tail` may equal the beginning of a text that begins with `head` and is longer.
+pub(super) fn may_overlap_beyond(tail: &Codes, head: &Codes) -> bool {
     tail.len() > head.len() && memmem::find(tail.lowest_bytes(), head.lowest_bytes()).is_some()
 }
 
-/// Whether the end of `tail` equals the beginning of `head`, or may. Long texts are not compared completely.
+/// Whether the end of `tail` may equal the beginning of `head`. Long texts are not compared completely.
 pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
     let (tail, head) = (tail.as_bytes(), head.as_bytes());
     let longest = tail.len().min(head.len());
     let (tail, head) = (&tail[tail.len() - longest..], &head[..longest]);
-    let short = longest.min(WINDOW);
+    let short = longest.min(SEARCHED_UNITS);
     !every_overlap(&tail[longest - short..], &head[..short]).is_empty()
-        || longest > WINDOW && memmem::find(tail, &head[..WINDOW]).is_some()
+        || longest > SEARCHED_UNITS && memmem::find(tail, &head[..SEARCHED_UNITS]).is_some()
 }
 
 /// Returns the numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
@@ -32,7 +33,7 @@ pub(super) fn overlaps(tail: &Codes, head: &Codes) -> Vec<usize> {
     longest_and_shortest(every_overlap(&tail[tail.len() - longest..], &head[..longest]))
 }
 
-/// Returns the longest and the shortest of these lengths.
+/// Returns the longest and the shortest of these lengths, at most [`MAX_OVERLAPS`].
 fn longest_and_shortest(mut lengths: Vec<usize>) -> Vec<usize> {
     if lengths.len() > MAX_OVERLAPS {
         lengths.drain(MAX_OVERLAPS / 2..lengths.len() - MAX_OVERLAPS / 2);
@@ -40,7 +41,8 @@ fn longest_and_shortest(mut lengths: Vec<usize>) -> Vec<usize> {
     lengths
 }
 
-/// Linear in the shorter of both (Knuth, Morris and Pratt).
+/// Returns every length at which the end of `tail` equals the beginning of `head`. Linear in the shorter one
+/// (Knuth, Morris, Pratt).
 fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     let longest = tail.len().min(head.len());
     let (pattern, text) = (&head[..longest], &tail[tail.len() - longest..]);
@@ -65,7 +67,7 @@ fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     lengths
 }
 
-/// Whether `part` occurs in `text`. The cost is linear in both.
+/// Whether `part` occurs in `text`. The cost is linear in both lengths.
 pub(super) fn occurs(part: &[u32], text: &[u32]) -> bool {
     let shorter = self_overlaps(part);
     let mut matched = 0;
@@ -99,9 +101,9 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     shorter
 }
 
-/// Returns the last of these that satisfies the predicate.
+/// Returns the last element that satisfies the predicate.
 pub(super) fn find_last<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
-    // Test many at once, because the predicate rarely holds.
+    // Test many elements at once, because the predicate is rarely true.
     const MANY: usize = 64;
     let mut end = all.len();
     for part in all.rchunks(MANY) {
@@ -114,24 +116,24 @@ pub(super) fn find_last<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Optio
     None
 }
 
-/// Cached facts about the ends of one text. All calls must pass the same text.
+/// Cached facts about the ends of one text. Every call must pass the same text.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
+pub(super) struct EndFacts {
     /// For each suffix, the length of its longest proper prefix that is also its suffix.
     shorter_prefixes: Vec<usize>,
-    /// How often the occurrences of a suffix were requested.
+    /// How many times the occurrences of a suffix were requested.
     request_count: usize,
-    /// For each position, counted from the end, the length of the common suffix of the text before it and the whole
-    /// text.
+    /// For each distance from the end of the text: the length of the longest common suffix of the text
+    /// without that end and the whole text.
     suffix_matches: Vec<u32>,
 }
 
-impl Ends {
-    /// Returns the length of the shortest period of the last `length` bytes, or `length` if they are not periodic.
+impl EndFacts {
+    /// Returns the shortest period of the last `length` bytes, or `length` if they are not periodic.
     pub(super) fn find_period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
         if self.shorter_prefixes.len() <= length {
-            // In reverse order a suffix has the same period, and a longer suffix extends a shorter one.
+            // Reversed, a suffix has the same period, and a longer suffix extends a shorter one.
             let longest = (2 * length).min(text.len());
             let backwards: Vec<u8> = text[text.len() - longest..].iter().rev().copied().collect();
             self.shorter_prefixes = self_overlaps(&backwards);
@@ -139,17 +141,17 @@ impl Ends {
         length - self.shorter_prefixes[length]
     }
 
-    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`. Also returns how many
-    /// of these occurrences are followed directly by another one.
-    pub(super) fn find_places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`, and how many
+    /// of these occurrences are directly followed by another one.
+    pub(super) fn count_occurrences(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         let start = text.len() - length;
         if length == 0 || length > start {
-            // A suffix that is longer than the preceding text cannot occur in it.
+            // A suffix cannot occur in a preceding text that is shorter.
             return (0, 0);
         }
         self.request_count += 1;
         if self.request_count > TABLE_REQUESTS && u32::try_from(text.len()).is_ok() {
-            return self.find_places_by_table(text, length, most);
+            return self.count_occurrences_by_table(text, length, most);
         }
         let repeated = &text[start..];
         let (mut places, mut again) = (0, 0);
@@ -160,14 +162,14 @@ impl Ends {
         (places, again)
     }
 
-    fn find_places_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+    fn count_occurrences_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         if self.suffix_matches.is_empty() {
             self.suffix_matches = suffix_matches(text);
         }
         let least = u32::try_from(length).unwrap_or(u32::MAX);
         let (mut places, mut again) = (0, 0);
-        // Start at the beginning of the text, which is the end of the table. Stay at least `length` away from the end
-        // of the text.
+        // Start at the beginning of the text, which is the end of the table. Stay at least `length` away from
+        // the end of the text.
         let mut end = text.len() - length + 1;
         while end > length
             && places < u32::try_from(most).unwrap_or(u32::MAX)
@@ -182,11 +184,11 @@ impl Ends {
     }
 }
 
-/// From this many requests on, a table answers them.
+/// Number of requests from which on a table is used instead of a search.
 const TABLE_REQUESTS: usize = 2;
 
-/// Returns, for each number of bytes removed from the end of a text, the length of the common suffix of the rest and
-/// the text (the Z array of the reversed text).
+/// Returns, for each number of bytes removed from the end of a text, the length of the longest common suffix
+/// of the rest and the text (the Z array of the reversed text).
 fn suffix_matches(text: &[u8]) -> Vec<u32> {
     let last = text.len().saturating_sub(1);
     let mut alike = vec![0; text.len()];
@@ -211,18 +213,18 @@ fn suffix_matches(text: &[u8]) -> Vec<u32> {
 mod tests {
     use super::super::units::{Reading, Units};
     use super::{
-        Codes, Ends, MAX_OVERLAPS, TABLE_REQUESTS, WINDOW, begins_before, every_overlap,
-        longest_and_shortest, may_overlap, overlaps,
+        Codes, EndFacts, MAX_OVERLAPS, SEARCHED_UNITS, TABLE_REQUESTS, every_overlap, longest_and_shortest,
+        may_overlap, may_overlap_beyond, overlaps,
     };
 
     #[test]
     fn periods_are_found() {
-        let period = |text: &[u8]| Ends::default().find_period(text, text.len());
+        let period = |text: &[u8]| EndFacts::default().find_period(text, text.len());
         assert_eq!(period(b"0, 0, 0, "), 3);
         assert_eq!(period(b"abcab"), 3);
         assert_eq!(period(b"abc"), 3);
         assert_eq!(period(b""), 0);
-        let mut ends = Ends::default();
+        let mut ends = EndFacts::default();
         let text = b"xabababaaaxabababaabab";
         for length in [2, 7, 4, 9, 3, 30, 1, 21, 22, 0] {
             let end = &text[text.len() - text.len().min(length)..];
@@ -247,9 +249,9 @@ mod tests {
             let text = text.as_bytes();
             for length in 0..text.len() {
                 for most in [1, 3, 4_096] {
-                    let searched = Ends::default().find_places(text, length, most);
-                    let mut ends = Ends { request_count: TABLE_REQUESTS, ..Ends::default() };
-                    assert_eq!(ends.find_places(text, length, most), searched, "{length} {most}");
+                    let searched = EndFacts::default().count_occurrences(text, length, most);
+                    let mut ends = EndFacts { request_count: TABLE_REQUESTS, ..EndFacts::default() };
+                    assert_eq!(ends.count_occurrences(text, length, most), searched, "{length} {most}");
                     assert!(searched.0 == 0 || !ends.suffix_matches.is_empty());
                 }
             }
@@ -285,7 +287,7 @@ mod tests {
     #[test]
     fn long_repetitions_are_found_like_short_ones() {
         for seed in 0..300_usize {
-            // Texts that are more or less periodic.
+            // These texts are periodic to different degrees.
             let period = [2, 7, 300, 900, 5_000][seed % 5];
             let unit = |at: usize| {
                 let number = (at % period).wrapping_mul(at % period + seed) / 7 % 1_000;
@@ -295,12 +297,12 @@ mod tests {
             let cut = 3_000 + seed * 7 % 2_900;
             let from = seed * 131 % cut;
             let [tail, head]: [String; 2] = [&text[..cut], &text[from..]].map(|part| part.iter().collect());
-            let window: String = head.chars().take(WINDOW).collect();
+            let window: String = head.chars().take(SEARCHED_UNITS).collect();
             let (tail_units, head_units) = (units(&tail), units(&head));
             let every = every_overlap(&tail_units, &head_units);
             assert_eq!(overlaps(&tail_units, &head_units), longest_and_shortest(every.clone()), "{seed}");
-            let has_long = every.first().is_some_and(|longest| *longest > WINDOW);
-            assert!(!has_long || begins_before(&tail_units, &units(&window)), "{seed}");
+            let has_long = every.first().is_some_and(|longest| *longest > SEARCHED_UNITS);
+            assert!(!has_long || may_overlap_beyond(&tail_units, &units(&window)), "{seed}");
             assert!(every.is_empty() || may_overlap(&tail, &head), "{seed}");
         }
         assert!(!may_overlap(&"ab".repeat(9_000), &"ac".repeat(9_000)));

@@ -1,42 +1,44 @@
-//! Proposes candidate seams in JSON: each way to join the two parts that has a story, with its cost.
+//! Proposes the candidates in JSON: every explainable way to join the two parts, with its cost.
 
 use endmark_text::Format;
 
 use super::candidate::Candidate;
+use super::continuation_start::ContinuationStart;
+use super::continuation_starts::continuation_starts;
 use super::escape;
 use super::joint::{Joint, Readings};
-use super::opening::Opening;
-use super::openings::openings;
-use super::overlap::{WINDOW, begins_before, may_overlap, overlaps};
+use super::overlap::{SEARCHED_UNITS, may_overlap, may_overlap_beyond, overlaps};
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Reading, Units, character};
 
-/// A shorter repetition is a few letters, in bytes.
+/// Minimum length, in bytes, of a repetition that is more than a few letters.
 const TRIVIAL_REPETITION_BYTES: usize = 8;
 
 /// Returns all candidates of a joint.
 pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     let readings = Readings::new(joint);
-    for opening in openings(joint) {
+    for opening in continuation_starts(joint) {
         add_unchanged(joint, opening, &mut found);
         add_after_repetition(joint, &readings, opening, &mut found);
     }
-    // A join may have several stories. Keep the likeliest.
-    let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
+    // Several explanations may give the same join. Keep the likeliest.
+    let place =
+        |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.is_fenced);
     found.sort_by(|left, right| place(left).cmp(&place(right)).then(left.cost.total_cmp(&right.cost)));
-    found.dedup_by(|second, first| place(second) == place(first) && !second.is_asked(joint));
+    found.dedup_by(|second, first| place(second) == place(first) && !second.is_as_requested(joint));
     found
 }
 
-/// The positions in the first part at which a continuation can begin: the cut, and the end of the settled part.
-fn places(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
-    let settled = joint.has_unsettled().then_some(joint.settled_bytes);
+/// Returns the positions in the first part at which a continuation may begin: the cut, and the end of the
+/// settled part.
+fn join_positions(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
+    let settled = joint.has_unsettled_token().then_some(joint.settled_bytes);
     std::iter::once(joint.initial.len()).chain(settled)
 }
 
-/// Returns how unlikely it is in general that the model continues at this position, in bits.
-fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
+/// Returns how unlikely it is, in bits, that the model continues at this position.
+fn position_cost(joint: &Joint<'_>, keep: usize) -> f64 {
     let at_cut = keep == joint.initial.len();
     match joint.from {
         AskedFrom::Unknown if at_cut => 0.5,
@@ -45,24 +47,24 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
         // This is least likely within a number.
         AskedFrom::Cut if !joint.in_text => 8.0,
         AskedFrom::Cut => 6.0,
-        AskedFrom::Token if at_cut && joint.has_unsettled() => 6.5,
+        AskedFrom::Token if at_cut && joint.has_unsettled_token() => 6.5,
         AskedFrom::Token => 0.0,
     }
 }
 
-fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
-    for keep in places(joint) {
+fn add_unchanged(joint: &Joint<'_>, opening: ContinuationStart, found: &mut Vec<Candidate>) {
+    for keep in join_positions(joint) {
         let at_cut = keep == joint.initial.len();
-        // The token at the cut is written again from its beginning. A model that did not see the token may write a
-        // different one.
+        // The token at the cut should be written again from its beginning. A model that did not see the token
+        // may write a different one.
         let odd = match joint.from {
             _ if at_cut || rewrites_token(joint, opening.start) => 0.0,
-            AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
+            AskedFrom::Token if !joint.in_text && opening.removes_nothing() => 1.0,
             AskedFrom::Token if !joint.in_text => 4.0,
             AskedFrom::Unknown if !joint.in_text => 3.0,
             _ => 8.0,
         };
-        // A row of JSON Lines is a single line.
+        // A row of JSON Lines must not contain a line break.
         let spaces = &joint.continuation[opening.start..];
         let spaces = &spaces[..spaces.len() - spaces.trim_start().len()];
         let breaks_row = joint.format == Format::Jsonl && !joint.verdict.is_whole() && spaces.contains('\n');
@@ -83,18 +85,18 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
             start: opening.start,
             end: joint.continuation.len(),
             style: opening.style.unwrap_or(exact),
-            cost: opening.cost + place_cost(joint, keep) + odd,
-            opening: opening.start,
-            repeated: 0,
-            is_clean: opening.is_bare(),
-            fenced: opening.fence.is_some(),
-            announced: opening.announced,
+            cost: opening.cost + position_cost(joint, keep) + odd,
+            text_start: opening.start,
+            repeated_bytes: 0,
+            is_clean: opening.removes_nothing(),
+            is_fenced: opening.fence.is_some(),
+            announcement_bits: opening.announcement_bits,
         };
         if at_cut && joint.in_text && may_lack_whitespace(joint, opening) {
-            // Strings contain no raw line breaks. A raw line break may be an escaped one, or a space.
+            // In a string, a raw line break in the continuation may stand for an escaped one or for a space.
             let left_out = &joint.continuation[..opening.start];
             let is_line_break = left_out.contains('\n') && left_out.trim().is_empty();
-            let lost = match (opening.is_bare(), joint.from) {
+            let lost = match (opening.removes_nothing(), joint.from) {
                 _ if is_line_break => 2.0,
                 (false, _) => 11.0,
                 (true, AskedFrom::Cut) => 8.0,
@@ -109,11 +111,11 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
     }
 }
 
-/// Returns the cost, in bits, of a lost character whose escape was cut. A model that saw the escape continues it or
-/// writes the character. Hexadecimal digits that form a word may be either.
+/// Returns the cost, in bits, of losing the character of a cut escape. A model that saw the escape completes
+/// it or writes the character. Hexadecimal digits that form a word may be either.
 fn lost_character_cost(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     let is_lost = if at_cut {
-        escape::stays_half(joint, start)
+        escape::leaves_lone_surrogate(joint, start)
             || (joint.from != AskedFrom::Token && escape::may_be_a_word(joint, start))
     } else {
         joint.from != AskedFrom::Token && escape::is_cut_in_escape(joint) && !rewrites_token(joint, start)
@@ -121,11 +123,11 @@ fn lost_character_cost(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     if is_lost { 24.0 } else { 0.0 }
 }
 
-/// Whether neither side of the seam has white space, so that some may have been lost.
-fn may_lack_whitespace(joint: &Joint<'_>, opening: Opening) -> bool {
-    // No white space is lost after an opening sign or before a closing one.
-    let opens = |sign: char| sign.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(sign);
-    let closes = |sign: char| sign.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(sign);
+/// Whether there is no whitespace on either side of the seam, so that a space may have been lost.
+fn may_lack_whitespace(joint: &Joint<'_>, opening: ContinuationStart) -> bool {
+    // No whitespace belongs after opening punctuation or before closing punctuation.
+    let opens = |character: char| character.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(character);
+    let closes = |character: char| character.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(character);
     let ends_bare = !joint.initial.ends_with(opens) && !joint.initial.is_empty();
     let rest = &joint.continuation[opening.start..];
     ends_bare && !rest.is_empty() && !rest.starts_with(closes)
@@ -134,29 +136,29 @@ fn may_lack_whitespace(joint: &Joint<'_>, opening: Opening) -> bool {
 fn add_after_repetition(
     joint: &Joint<'_>,
     readings: &Readings<'_>,
-    opening: Opening,
+    opening: ContinuationStart,
     found: &mut Vec<Candidate>,
 ) {
     let body = &joint.continuation[opening.start..];
     for reading in joint.readings() {
-        let mut again = Units::read_up_to(body, *reading, WINDOW);
+        let mut again = Units::read_up_to(body, *reading, SEARCHED_UNITS);
         let mut is_all = again.end.position == body.len();
-        for keep in places(joint) {
-            let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
+        for keep in join_positions(joint) {
+            let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled_token();
             if half_an_escape && *reading != Reading::Plain {
-                // Half an escape is read as letters and not as a unit.
+                // An incomplete escape is read as letters, and not as a unit.
                 continue;
             }
             if *reading == Reading::Plain && !may_overlap(&joint.initial[..keep], body) {
                 continue;
             }
             let units = readings.at(keep, *reading);
-            if !is_all && begins_before(&units.codes, &again.codes) {
+            if !is_all && may_overlap_beyond(&units.codes, &again.codes) {
                 again = Units::read(body, *reading);
                 is_all = true;
             }
             let counts = overlaps(&units.codes, &again.codes);
-            // Repetitions of any length are one story.
+            // All lengths of a repetition share the likelihood of one explanation.
             let one_of = f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).log2();
             for count in counts {
                 let again = repetition(joint, opening, (keep, units), &again, count);
@@ -168,7 +170,7 @@ fn add_after_repetition(
 
 fn repetition(
     joint: &Joint<'_>,
-    opening: Opening,
+    opening: ContinuationStart,
     (keep, units): (usize, &Units<'_>),
     again: &Units<'_>,
     count: usize,
@@ -185,7 +187,7 @@ fn repetition(
     let mut start = opening.start + again.units_end(count);
     let rest = &joint.continuation[start..];
     if !joint.in_text && joint.initial[..keep].ends_with(char::is_whitespace) {
-        // Between tokens the existing white space suffices.
+        // Between tokens, the existing whitespace is sufficient.
         start += rest.len() - rest.trim_start().len();
     }
     let mut cost = opening.cost;
@@ -193,7 +195,7 @@ fn repetition(
         cost += 20.0;
     }
     cost += lost_character_cost(joint, start, keep == joint.initial.len());
-    // Layout between tokens does not count as letters.
+    // Whitespace between tokens does not count as letters.
     let signs = || {
         units
             .chars(first..units.len())
@@ -207,9 +209,10 @@ fn repetition(
         // Two numbers and a comma are not a likely repetition either.
         AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 8.0,
         AskedFrom::Unknown => 1.5,
-        // A model that knows where to continue does not repeat a few letters, least of all in its own message.
-        AskedFrom::Cut if opening.is_bare() && few => 9.0,
-        AskedFrom::Cut if opening.is_bare() => 4.0,
+        // A model that knows where to continue does not repeat a few letters, least of all in its own
+        // message.
+        AskedFrom::Cut if opening.removes_nothing() && few => 9.0,
+        AskedFrom::Cut if opening.removes_nothing() => 4.0,
         _ if few => 5.0,
         AskedFrom::Cut | AskedFrom::Token => 1.5,
     };
@@ -229,22 +232,22 @@ fn repetition(
         end: joint.continuation.len(),
         style: opening.style.unwrap_or(style),
         cost,
-        opening: opening.start,
-        repeated: keep - beginning,
+        text_start: opening.start,
+        repeated_bytes: keep - beginning,
         is_clean: false,
-        fenced: opening.fence.is_some(),
-        announced: opening.announced,
+        is_fenced: opening.fence.is_some(),
+        announcement_bits: opening.announcement_bits,
     }
 }
 
-/// Whether the continuation writes the token at the cut again, from this position on.
+/// Whether the text at `start` of the continuation writes the token at the cut again.
 fn rewrites_token(joint: &Joint<'_>, start: usize) -> bool {
     let rest = &joint.continuation[start..];
     let rest = if joint.in_text { rest } else { rest.trim_start() };
     rest.starts_with(&joint.initial[joint.settled_bytes..]) || escape::completes_escape(joint, start)
 }
 
-/// Whether an open object, array or string begins at this unit.
+/// Whether an object, an array or a string begins at this unit.
 fn begins_part(units: &Units<'_>, index: usize) -> bool {
     units
         .codes

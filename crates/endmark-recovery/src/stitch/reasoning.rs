@@ -1,24 +1,26 @@
-//! Detects reasoning that a model writes into its text if the server does not remove it. At the beginning of a
-//! continuation it is removed. Anywhere else it makes the seam doubtful (PC-4).
+//! Detects reasoning that a model writes into its text if the server does not remove it. It is removed at the
+//! beginning of a continuation. Anywhere else, it makes the seam doubtful (PC-4).
 //!
-//! A seam is never settled if the continuation contains a sign of reasoning or part of one, unless the text or the
-//! request also contains that sign. A text about `<think>` may repeat it.
+//! A seam is never settled if the continuation contains a sign of reasoning, such as `<think>`, or part of
+//! one. The exception is a sign that the text or the request also contains: a text about `<think>` may repeat
+//! it.
 
 use std::sync::LazyLock;
 
 use super::register::is_code_character;
 
-/// The beginnings and ends of reasoning, by kind of sign. Signs without an end are complete by themselves.
+/// The beginnings and ends of reasoning, one kind per line. Signs without an end are complete by themselves.
 const SIGNS: &str = include_str!("reasoning/signs.txt");
 
-/// Minimum number of bytes at the end of a text that may be part of a sign. No HTML tag begins like this.
+/// Minimum length, in bytes, of the end of a text that may be part of a sign. No HTML tag begins with these
+/// bytes.
 pub(super) const MIN_PARTIAL_BYTES: usize = 4;
 
-/// How a kind of reasoning begins and ends.
-type Kind = (&'static str, Option<&'static str>);
+/// The beginning and the end of a kind of reasoning.
+type ReasoningKind = (&'static str, Option<&'static str>);
 
-fn kinds() -> impl Iterator<Item = Kind> {
-    static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+fn kinds() -> impl Iterator<Item = ReasoningKind> {
+    static KINDS: LazyLock<Vec<ReasoningKind>> = LazyLock::new(|| {
         let lines = SIGNS.lines().filter(|line| !line.starts_with("# "));
         let words = lines.filter_map(|line| line.split_once(' '));
         words.map(|(begin, end)| (begin, Some(end).filter(|end| *end != "-"))).collect()
@@ -26,7 +28,7 @@ fn kinds() -> impl Iterator<Item = Kind> {
     KINDS.iter().copied()
 }
 
-/// Which signs of reasoning a text has (PC-4).
+/// The signs of reasoning that a text contains, such as `<think>` (PC-4).
 ///
 /// ```
 /// use endmark_recovery::stitch::ReasoningSigns;
@@ -39,7 +41,7 @@ pub struct ReasoningSigns(u32);
 impl ReasoningSigns {
     /// Returns the signs in a text.
     pub fn from_text(text: &str) -> Self {
-        let openings = places(text).filter_map(|place| text.get(place..));
+        let openings = possible_sign_positions(text).filter_map(|place| text.get(place..));
         let kinds_of = |text| kinds().enumerate().filter(move |(_, kind)| kind_begins(*kind, text));
         Self(openings.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
     }
@@ -71,7 +73,7 @@ impl ReasoningSigns {
         Self::from_text(&text)
     }
 
-    /// Returns these signs and others.
+    /// Returns the signs of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -82,19 +84,19 @@ impl ReasoningSigns {
     }
 }
 
-/// How a continuation begins.
+/// What a continuation begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lead {
-    /// No reasoning.
+pub(super) enum ContinuationBeginning {
+    /// Text without reasoning.
     Nothing,
-    /// This many bytes of reasoning and of the line breaks after it.
+    /// Reasoning and the line breaks after it, with this total length in bytes.
     Reasoning(usize),
     /// Unfinished reasoning, or text that may become reasoning.
     Unfinished,
 }
 
-impl Lead {
-    /// Returns the number of bytes to remove. Returns `None` if more has to arrive first.
+impl ContinuationBeginning {
+    /// Returns the number of bytes to remove, or `None` if more text must arrive first.
     pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Nothing => Some(0),
@@ -104,12 +106,17 @@ impl Lead {
     }
 }
 
-/// Returns how a continuation of `initial` begins, if the request or the text has these signs. A partial sign of at
-/// least `least` bytes at the end may become a sign.
-pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, least: usize) -> Lead {
+/// Returns what a continuation of `initial` begins with. Signs in `known` or in `initial` do not count. At
+/// least `least` bytes of a sign at the end may become a sign.
+pub(super) fn continuation_beginning(
+    initial: &str,
+    continuation: &str,
+    known: ReasoningSigns,
+    least: usize,
+) -> ContinuationBeginning {
     let text = initial.trim_start();
-    // If a first part begins with reasoning, its server does not remove it.
-    let signs: Vec<Kind> = kinds()
+    // If the first part begins with reasoning, the server does not remove it from the rest either.
+    let signs: Vec<ReasoningKind> = kinds()
         .enumerate()
         .filter(|(kind, (begin, _))| !known.has(*kind) || starts_with(text, begin))
         .map(|(_, sign)| sign)
@@ -121,23 +128,23 @@ pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, lea
         let Some((begin, end)) = signs.iter().find(|sign| kind_begins(**sign, body)) else {
             let is_part = body.len() >= least && signs.iter().any(|(begin, _)| is_proper_prefix(body, begin));
             return match length {
-                _ if is_part => Lead::Unfinished,
-                0 => Lead::Nothing,
-                _ => Lead::Reasoning(length),
+                _ if is_part => ContinuationBeginning::Unfinished,
+                0 => ContinuationBeginning::Nothing,
+                _ => ContinuationBeginning::Reasoning(length),
             };
         };
         let behind = match end {
             None => Some(begin.len()),
-            Some(end) => position(body, end).map(|at| at + end.len()),
+            Some(end) => sign_position(body, end).map(|at| at + end.len()),
         };
-        let Some(behind) = behind else { return Lead::Unfinished };
+        let Some(behind) = behind else { return ContinuationBeginning::Unfinished };
         // One empty line separates reasoning from the text. Further line breaks belong to the text.
         let blank = blank_lines(body.get(behind..).unwrap_or_default());
         length += rest.len() - body.len() + behind + blank;
     }
 }
 
-/// Returns the length of at most two line ends at the beginning of a text, with the blanks before them.
+/// Returns the length of the first line ends of a text, at most two, with the blanks before them.
 fn blank_lines(text: &str) -> usize {
     let mut length = 0;
     for _ in 0..2 {
@@ -151,23 +158,24 @@ fn blank_lines(text: &str) -> usize {
     length
 }
 
-/// Whether a text continues after the line breaks that follow reasoning, so that these do not belong to the text.
-/// This is so in the middle of a sentence, or after a line end.
+/// Whether the text continues a sentence or follows a line end, so that the line breaks after the reasoning
+/// do not belong to it.
 pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     let last_line = initial.rsplit('\n').next().unwrap_or_default();
-    let is_open =
-        initial.ends_with(|sign: char| sign.is_alphanumeric() || matches!(sign, ',' | '-' | ' ' | '\''));
-    let is_longer_name = rest.starts_with(|sign: char| {
-        sign.is_alphabetic() && !sign.is_uppercase()
-            || matches!(sign, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ' ')
+    let is_open = initial.ends_with(|character: char| {
+        character.is_alphanumeric() || matches!(character, ',' | '-' | ' ' | '\'')
+    });
+    let is_longer_name = rest.starts_with(|character: char| {
+        character.is_alphabetic() && !character.is_uppercase()
+            || matches!(character, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ' ')
     });
     last_line.is_empty() || is_open && is_longer_name && !last_line.contains(is_code_character)
 }
 
-/// Returns the start of an unknown sign of reasoning in a text, or of a part of a sign of at least `least` bytes at
-/// its end.
+/// Returns the start of the first unknown sign in a text. Part of a sign at the end also counts if it has at
+/// least `least` bytes.
 fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> {
-    places(text).find(|place| {
+    possible_sign_positions(text).find(|place| {
         let rest = text.get(*place..).unwrap_or_default();
         kinds().enumerate().any(|(kind, (begin, end))| {
             let is_here =
@@ -177,17 +185,17 @@ fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> 
     })
 }
 
-/// Returns the positions of unknown whole signs of reasoning in a text, in order.
+/// Returns the positions of all complete unknown signs in a text, in order.
 pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
     let is_here = |place: &usize| {
         let rest = text.get(*place..).unwrap_or_default();
         kinds().enumerate().any(|(kind, sign)| !known.has(kind) && kind_begins(sign, rest))
     };
-    places(text).filter(is_here).collect()
+    possible_sign_positions(text).filter(is_here).collect()
 }
 
-/// Whether `text[start..end]` contains an unknown sign of reasoning or ends in part of one. `places` are those of
-/// [`sign_places`] for the whole text, so that only the end of the part is read.
+/// Whether `text[start..end]` contains an unknown sign or ends in part of one. `places` must come from
+/// [`sign_places`] for the whole text, so that only the end must be read.
 pub(super) fn has_sign_within(
     text: &str,
     (start, end): (usize, usize),
@@ -200,21 +208,22 @@ pub(super) fn has_sign_within(
         || has_sign(text.get(near_end..end).unwrap_or_default(), known)
 }
 
-/// Returns the text after the reasoning that follows a finished document. It is not part of the document.
+/// Returns the text after the reasoning that follows a whole document. Such reasoning does not belong to the
+/// document.
 pub(super) fn rest_after_reasoning(rest: &str, known: ReasoningSigns) -> &str {
     let body = rest.trim_start();
-    match lead("", body, known, MIN_PARTIAL_BYTES) {
-        Lead::Reasoning(length) => body.get(length..).unwrap_or_default(),
-        Lead::Nothing | Lead::Unfinished => rest,
+    match continuation_beginning("", body, known, MIN_PARTIAL_BYTES) {
+        ContinuationBeginning::Reasoning(length) => body.get(length..).unwrap_or_default(),
+        ContinuationBeginning::Nothing | ContinuationBeginning::Unfinished => rest,
     }
 }
 
-/// Whether a text contains an unknown sign of reasoning, or ends in part of one.
+/// Whether a text contains an unknown sign, or ends in part of one.
 pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
     first_sign(text, known, MIN_PARTIAL_BYTES).is_some()
 }
 
-/// Tracks how far a text that is still arriving contains no sign of reasoning (PC-9).
+/// Tracks up to where a growing text contains no sign of reasoning (PC-9).
 #[derive(Debug, Clone)]
 pub struct SignWatch {
     known_signs: ReasoningSigns,
@@ -223,7 +232,7 @@ pub struct SignWatch {
 }
 
 impl SignWatch {
-    /// Starts with an empty text that may have these signs.
+    /// Starts with an empty text. The signs in `known` are permitted.
     pub fn new(known: ReasoningSigns) -> Self {
         Self { known_signs: known, clear_bytes: 0, is_over: false }
     }
@@ -233,14 +242,14 @@ impl SignWatch {
         self.clear_bytes
     }
 
-    /// Reads the text received so far, which must begin with the text of the last call. Returns the number of bytes
-    /// before the first sign or possible beginning of a sign.
+    /// Reads all text received so far, which must begin with the text of the last call. Returns the number of
+    /// bytes before the first sign or possible beginning of a sign.
     pub fn read(&mut self, text: &str) -> usize {
         if !self.is_over {
             let rest = text.get(self.clear_bytes..).unwrap_or_default();
             let found = first_sign(rest, self.known_signs, 1);
             self.clear_bytes += found.unwrap_or(rest.len());
-            // A complete sign cannot change.
+            // After a complete sign, the result no longer changes.
             let rest = text.get(self.clear_bytes..).unwrap_or_default();
             self.is_over = !rest.is_empty() && rest.len() >= LONGEST_SIGN_BYTES;
         }
@@ -248,12 +257,12 @@ impl SignWatch {
     }
 }
 
-/// The longest sign, in bytes.
+/// Length of the longest sign, in bytes.
 const LONGEST_SIGN_BYTES: usize = 32;
 
-/// Returns the positions of a text at which a sign may begin, by their first two bytes, because brackets are frequent
-/// and signs are rare.
-fn places(text: &str) -> impl Iterator<Item = usize> {
+/// Returns the positions of a text at which a sign may begin. It compares two bytes, because brackets are
+/// frequent and signs are rare.
+fn possible_sign_positions(text: &str) -> impl Iterator<Item = usize> {
     static SECOND_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let signs = kinds().flat_map(|(begin, end)| [Some(begin), end]).flatten();
         let mut bytes: Vec<u8> =
@@ -269,8 +278,8 @@ fn places(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a text begins with a sign of this kind.
-fn kind_begins((begin, end): Kind, text: &str) -> bool {
+/// Whether a text begins with the beginning or the end of this kind of reasoning.
+fn kind_begins((begin, end): ReasoningKind, text: &str) -> bool {
     starts_with(text, begin) || end.is_some_and(|end| starts_with(text, end))
 }
 
@@ -283,6 +292,6 @@ fn is_proper_prefix(text: &str, sign: &str) -> bool {
     text.len() < sign.len() && sign.get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
 }
 
-fn position(text: &str, sign: &str) -> Option<usize> {
-    places(text).find(|place| text.get(*place..).is_some_and(|rest| starts_with(rest, sign)))
+fn sign_position(text: &str, sign: &str) -> Option<usize> {
+    possible_sign_positions(text).find(|place| text.get(*place..).is_some_and(|rest| starts_with(rest, sign)))
 }

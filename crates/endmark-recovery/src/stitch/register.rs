@@ -1,7 +1,9 @@
-//! Detects lines in which a model talks about the text: it announces the rest, closes with a remark, or answers
-//! something else. A line is scored by its word pieces, by the words that it shares with the text, and by its form
-//! and position. The weights come from two logistic regressions in `bench/register`. One uses the pieces of such
-//! lines and of ordinary lines, and the other the form of lines in joined pairs.
+//! Detects lines in which a model writes about the text: announcements of the rest, closing remarks, and
+//! answers to something else.
+//!
+//! A line is scored by its word pieces, by the words that it shares with the text, and by its form and
+//! position. The weights come from two logistic regressions in `bench/register`: one on the pieces of such
+//! lines and of ordinary lines, the other on the form of lines in joined pairs.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -14,47 +16,47 @@ mod address;
 mod pieces;
 
 use address::Address;
-use pieces::Sums;
+use pieces::PieceSums;
 
 /// Maximum length of a remark in bytes.
-pub(super) const LONGEST: usize = 400;
-/// Usual maximum length of a remark about a text, in characters.
+pub(super) const MAX_REMARK_BYTES: usize = 400;
+/// Usual maximum length of a remark, in characters.
 const MAX_REMARK_CHARS: usize = 100;
-/// The letters of a shorter line are weak evidence, in characters.
+/// Minimum length, in characters, of a line whose words are sufficient evidence.
 const MIN_EVIDENCE_CHARS: usize = 14;
 /// Number of bytes on each side of a line that are searched for its words.
 const SEARCHED_BYTES: usize = 6_000;
-/// Shorter words occur everywhere and are ignored, in characters.
-const SHORT_WORD: usize = 4;
+/// Minimum length, in characters, of words that are compared. Shorter words occur everywhere.
+const MIN_WORD_CHARS: usize = 4;
 
-/// Penalty, in bits, for an announcement that restates the beginning in other words.
+/// Penalty, in bits, for an announcement that restates the beginning of the text in other words.
 const RESTATEMENT_PENALTY: f64 = -8.0;
-/// Penalty, in bits, for an announcement or a remark that occurs elsewhere in the text.
+/// Penalty, in bits, for an announcement or remark that also occurs elsewhere in the text.
 const REPEATED_REMARK_PENALTY: f64 = -10.0;
 
-/// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an
-/// answer. Also the minimum to treat a line as text if its letters do not occur in the text.
+/// Minimum evidence, in bits, for a closing remark that neither addresses the reader nor mentions an answer.
+/// It is also the evidence that is assumed for a line in a script that the text does not use.
 const MIN_UNADDRESSED_BITS: f64 = 2.0;
 
-/// Ways in which a model talks about a text.
+/// The ways in which a model writes about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Register {
-    /// It announces that the rest follows.
+    /// The line announces that the rest follows.
     Announcing,
-    /// It states that the text is finished.
+    /// The line states that the text is finished.
     ClosingRemark,
-    /// It refuses, or asks a question.
+    /// The line refuses, or asks a question.
     Answering,
 }
 
-/// The text around the lines in question, in lower case.
+/// The text around the examined lines, in lower case.
 #[derive(Debug)]
 pub(super) struct SurroundingText {
     before: String,
     is_wide: bool,
     /// The beginning of the continuation.
     head: String,
-    /// The end of the continuation, and the start of that end.
+    /// The end of the continuation, and the offset at which it begins.
     tail: String,
     tail_start: usize,
 }
@@ -63,10 +65,11 @@ impl SurroundingText {
     pub(super) fn new(joint: &Joint<'_>) -> Self {
         let (initial, text) = (joint.initial, joint.continuation);
         let before = &initial[initial.ceil_char_boundary(initial.len().saturating_sub(SEARCHED_BYTES))..];
-        let head = &text[..text.floor_char_boundary(SEARCHED_BYTES + 4 * LONGEST)];
-        let tail_start = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES + 4 * LONGEST));
+        let head = &text[..text.floor_char_boundary(SEARCHED_BYTES + 4 * MAX_REMARK_BYTES)];
+        let tail_start =
+            text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES + 4 * MAX_REMARK_BYTES));
         Self {
-            is_wide: is_wide(before),
+            is_wide: has_unspaced_script(before),
             before: before.to_ascii_lowercase(),
             head: head.to_ascii_lowercase(),
             tail: text[tail_start..].to_ascii_lowercase(),
@@ -74,35 +77,36 @@ impl SurroundingText {
         }
     }
 
-    /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1.
-    /// Returns 0.5 if it has no longer words.
+    /// Returns the share of a line's longer words that occur before the seam or in `other`, from 0 to 1.
+    /// Returns 0.5 if the line has no longer words.
     fn known_share(&self, line: &str, other: &str) -> f64 {
         known_word_share(line, [&self.before, other])
     }
 
-    /// Whether this line occurs verbatim before the seam. Lines without words are ignored.
-    fn has(&self, line: &str) -> bool {
-        has(line, [&self.before, ""])
+    /// Whether a line occurs verbatim before the seam. Short lines never count.
+    fn contains_line(&self, line: &str) -> bool {
+        contains_line(line, [&self.before, ""])
     }
 
-    /// Returns what follows this position of the continuation.
+    /// Returns the text after this position of the continuation.
     fn text_after(&self, at: usize) -> &str {
         self.head.get(at..).unwrap_or_default()
     }
 
-    /// Returns what precedes this position of the continuation.
-    fn ahead(&self, at: usize) -> &str {
+    /// Returns the text before this position of the continuation.
+    fn text_before(&self, at: usize) -> &str {
         self.tail.get(..at.saturating_sub(self.tail_start)).unwrap_or_default()
     }
 }
 
-/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Returns 0.5 if it has no
-/// longer words.
+/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Returns 0.5 if
+/// the line has no longer words.
 fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     let line = line.to_ascii_lowercase();
-    let words = line.split(|sign: char| !sign.is_alphanumeric());
-    let mut words: Vec<&str> =
-        words.filter(|word| word.chars().count() >= SHORT_WORD && !word.contains(pieces::is_wide)).collect();
+    let words = line.split(|character: char| !character.is_alphanumeric());
+    let mut words: Vec<&str> = words
+        .filter(|word| word.chars().count() >= MIN_WORD_CHARS && !word.contains(pieces::is_unspaced_letter))
+        .collect();
     words.sort_unstable();
     words.dedup();
     if words.is_empty() {
@@ -115,15 +119,15 @@ fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     share(known) / share(words.len())
 }
 
-/// Whether this line occurs verbatim in one of these texts. Lines without words are ignored.
-fn has(line: &str, texts: [&str; 2]) -> bool {
+/// Whether a line occurs verbatim in one of these texts. Short lines never count.
+fn contains_line(line: &str, texts: [&str; 2]) -> bool {
     let line = line.to_ascii_lowercase();
     line.len() >= MIN_EVIDENCE_CHARS
         && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
 }
 
-/// Returns the log odds that the pieces of a line belong to a register and not to a text.
-fn score(register: Register, sums: &Sums) -> f64 {
+/// Returns the log odds that the pieces of a line belong to this register and not to an ordinary text.
+fn score(register: Register, sums: &PieceSums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
         Register::ClosingRemark => -0.8534,
@@ -132,10 +136,10 @@ fn score(register: Register, sums: &Sums) -> f64 {
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
 }
 
-/// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end`
-/// in the continuation. `behind` is the text after it, including the line end unless the announcement ends within its
-/// line.
-pub(super) fn announces(
+/// Returns the evidence, in bits, that a line announces the rest and does not belong to the text. The line
+/// ends at `end` in the continuation. `behind` is the text after it, including the line end. It is empty if
+/// the announcement ends in mid-line.
+pub(super) fn announcement_bits(
     joint: &Joint<'_>,
     around: &SurroundingText,
     line: &str,
@@ -143,18 +147,19 @@ pub(super) fn announces(
     behind: &str,
 ) -> f64 {
     let text = line.trim();
-    if text.is_empty() || text.len() > LONGEST || closes_emphasis(joint.initial, text) {
+    if text.is_empty() || text.len() > MAX_REMARK_BYTES || closes_emphasis(joint.initial, text) {
         return f64::NEG_INFINITY;
     }
-    let sums = Sums::from_line(text);
+    let sums = PieceSums::from_line(text);
     let core = text.trim_end_matches(['*', '_', ' ']);
     let begins_low = text.starts_with(char::is_lowercase);
-    let in_word = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == '_');
+    let in_word = joint.initial.ends_with(|character: char| character.is_alphanumeric() || character == '_');
     let paragraph =
         joint.initial.is_empty() || joint.initial.ends_with("\n\n") || joint.initial.ends_with("\n\r\n");
     let below = behind.trim_start_matches(['\r', ' ']);
     let alone = below.starts_with("\n\n") || below.starts_with("\n\r\n");
-    let begins_with_sign = !text.starts_with(|sign: char| sign.is_alphanumeric() || sign == '#');
+    let begins_with_sign =
+        !text.starts_with(|character: char| character.is_alphanumeric() || character == '#');
     let length = text.chars().count();
     let next = below.trim_start_matches(['\r', '\n']);
     -2.27
@@ -166,67 +171,68 @@ pub(super) fn announces(
         + weight(is_bracketed(text), 2.67)
         + weight(text.starts_with('#'), 1.81)
         + weight(alone, 1.09)
-        + weight(below.starts_with('\n') && fence::opening(below).is_some(), 3.58)
+        + weight(below.starts_with('\n') && fence::opening_line_end(below).is_some(), 3.58)
         + weight(in_word, if begins_low { -1.9 } else { 0.28 })
         + weight(paragraph, 0.1)
         + weight(begins_low, -5.26)
         + weight(begins_with_sign && !is_bracketed(text), -3.06)
         + weight(length > MAX_REMARK_CHARS, -0.36)
-        // One or two words with a colon are just as often a heading or a field.
+        // One or two words with a colon are as often a heading or a field name.
         + weight(length < MIN_EVIDENCE_CHARS && !alone && !is_bracketed(text), -1.32)
-        + weight(is_wide(text) != around.is_wide, 1.26)
+        + weight(has_unspaced_script(text) != around.is_wide, 1.26)
         + weight(joint.initial.ends_with('\n'), -0.73)
         + weight(text.contains(is_code_character), -1.41)
         + weight(["---\n", "***\n", "___\n"].iter().any(|rule| next.starts_with(rule)), 1.79)
         + weight(restates_beginning(joint.initial, text), RESTATEMENT_PENALTY)
-        + weight(around.has(text), REPEATED_REMARK_PENALTY)
+        + weight(around.contains_line(text), REPEATED_REMARK_PENALTY)
 }
 
-/// Returns the marks of emphasis or code that are open at the cut, in its line.
+/// Returns the emphasis and code markers that are open at the cut, in its line.
 fn open_emphasis(initial: &str) -> impl Iterator<Item = &'static str> {
     let cut_line = initial.rsplit('\n').next().unwrap_or_default();
     let cut_line = cut_line.rsplit("\\n").next().unwrap_or_default();
     ["**", "__", "`"].into_iter().filter(|signs| cut_line.matches(signs).count() % 2 == 1)
 }
 
-/// Whether a line closes emphasis or code that is open at the cut. Such a line is the text between the marks.
+/// Whether a line closes emphasis or code that is open at the cut. Such a line belongs to the text.
 pub(super) fn closes_emphasis(initial: &str, line: &str) -> bool {
     open_emphasis(initial).any(|signs| line.matches(signs).count() % 2 == 1)
 }
 
-/// Whether a text ends with a mark that opens emphasis or code, because no white space follows the mark.
+/// Whether a text ends with a marker that opens emphasis or code. No whitespace follows such a marker.
 pub(super) fn opens_emphasis(initial: &str) -> bool {
     open_emphasis(initial).any(|signs| initial.ends_with(signs))
 }
 
-/// Whether a line restates the beginning of the first part in similar words, and is itself an announcement. In that
-/// case it is another version of the beginning and not the rest.
+/// Whether a line restates the beginning of the first part in similar words, and is itself an announcement.
+/// Then it begins another version of the text, and not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
-    const LEAST: usize = 4;
+    const MIN_SHARED_WORDS: usize = 4;
     let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
-    if first.len() > LONGEST {
+    if first.len() > MAX_REMARK_BYTES {
         return false;
     }
     let both_announce = first.ends_with([':', '：']) && line.ends_with([':', '：']);
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
-        let words = lower.split(|sign: char| !sign.is_alphanumeric());
-        words.filter(|word| word.chars().count() >= SHORT_WORD).map(str::to_owned).collect()
+        let words = lower.split(|character: char| !character.is_alphanumeric());
+        words.filter(|word| word.chars().count() >= MIN_WORD_CHARS).map(str::to_owned).collect()
     };
     let (said, known) = (words(line), words(first));
     let shared = said.iter().filter(|word| known.contains(word)).count();
     let most = if both_announce { said.len() / 2 } else { said.len() * 3 / 4 };
-    shared >= LEAST && shared > most
+    shared >= MIN_SHARED_WORDS && shared > most
 }
 
-/// Returns the evidence, in bits, that a line of any length is an announcement and not text.
+/// Returns the evidence, in bits, that the words of a line are an announcement. Unlike a score, it grows with
+/// the length of the line.
 pub(super) fn likelier_announcing(line: &str) -> f64 {
-    Sums::from_line(line).weight(Register::Announcing) / 8.0
+    PieceSums::from_line(line).weight(Register::Announcing) / 8.0
 }
 
-/// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
-/// text. `before` is the text before them in the continuation. Below zero they belong to the text, because losing
-/// words of the text is worse than keeping a remark.
+/// Returns the evidence, in bits, that the last lines of a continuation address the reader and do not belong
+/// to the text. `before` is the text before them in the continuation. A negative result means that they are
+/// kept, because losing words of the text is worse than keeping a remark.
 pub(super) fn closing_remark_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -234,36 +240,42 @@ pub(super) fn closing_remark_evidence(
     part: &str,
 ) -> f64 {
     let text = part.trim();
-    let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
+    let texts = [around.before.as_str(), around.text_before(before.trim_end().len())];
     let bits = closing_remark_score(joint, around, before, part);
     if bits == f64::NEG_INFINITY {
         return bits;
     }
     if joint.mode == ContinuationMode::Proven {
-        let is_said_to_reader = address::has(Address::Reader, text)
-            && score(Register::ClosingRemark, &Sums::from_line(text)) > 0.0;
+        let is_said_to_reader = address::contains_word_for(Address::Reader, text)
+            && score(Register::ClosingRemark, &PieceSums::from_line(text)) > 0.0;
         return if is_said_to_reader {
-            bits.min(address::is_document([joint.initial, before]))
+            bits.min(address::document_evidence([joint.initial, before]))
         } else {
             f64::NEG_INFINITY
         };
     }
     let last = last_line(before);
     let behind_code = last.ends_with([']', '>', '~']) || last.contains(is_code_character);
-    let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
+    let bits = match (
+        address::contains_word_for(Address::Answer, text),
+        address::contains_word_for(Address::Reader, text),
+    ) {
         (true, _) => bits,
-        // A line that addresses the reader may have any subject, especially in a text that does so itself. Code does
+        // Any line may address the reader, especially in a text that addresses its reader itself. Code does
         // not.
-        (false, true) if score(Register::ClosingRemark, &Sums::from_line(text)) <= 0.0 => f64::NEG_INFINITY,
+        (false, true) if score(Register::ClosingRemark, &PieceSums::from_line(text)) <= 0.0 => {
+            f64::NEG_INFINITY
+        }
         (false, true) if behind_code => bits,
-        (false, true) => bits.min(address::is_document([joint.initial, before])),
+        (false, true) => bits.min(address::document_evidence([joint.initial, before])),
         (false, false) if bits < MIN_UNADDRESSED_BITS => f64::NEG_INFINITY,
         (false, false) => MIN_UNADDRESSED_BITS,
     };
     if is_foreign(text, texts) { bits.max(MIN_UNADDRESSED_BITS) } else { bits }
 }
 
-/// Whether lines address the reader about the answer, even in a text that addresses its reader.
+/// Whether lines address the reader about the answer. It also detects them in a text that addresses its
+/// reader.
 pub(super) fn addresses_reader_at_end(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -271,13 +283,14 @@ pub(super) fn addresses_reader_at_end(
     part: &str,
 ) -> bool {
     let text = part.trim();
-    let is_addressed = address::has(Address::Reader, text) || address::has(Address::Answer, text);
+    let is_addressed = address::contains_word_for(Address::Reader, text)
+        || address::contains_word_for(Address::Answer, text);
     is_addressed
-        && score(Register::ClosingRemark, &Sums::from_line(text)) > 0.0
+        && score(Register::ClosingRemark, &PieceSums::from_line(text)) > 0.0
         && closing_remark_score(joint, around, before, part) >= 0.0
 }
 
-/// Returns the evidence, in bits, from words and form that lines are a closing remark about an answer.
+/// Returns the evidence, in bits, from words and form, that lines are a closing remark.
 pub(super) fn closing_remark_score(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -285,15 +298,15 @@ pub(super) fn closing_remark_score(
     part: &str,
 ) -> f64 {
     let text = part.trim();
-    if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
+    if !text.contains(char::is_alphabetic) || text.len() > MAX_REMARK_BYTES || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
     }
-    let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
+    let texts = [around.before.as_str(), around.text_before(before.trim_end().len())];
     let core = text.trim_end_matches(['*', '_', ' ']);
     let kept = before.trim_end();
     let breaks = before[kept.len()..].matches('\n').count();
     let last = last_line(kept);
-    // A remark about a document in tags has no tags itself, and follows a tag.
+    // A remark about a text with tags contains no tags itself, and follows a tag.
     let in_tags = joint.format == Format::Tags
         && (without_code(text).contains('<') || !last.ends_with(['>', '`', '~']) && !is_rule(last));
     if in_tags {
@@ -301,11 +314,11 @@ pub(super) fn closing_remark_score(
     }
     let widely = breaks > 2 && !kept.contains("\n\n\n") && !joint.initial.contains("\n\n\n");
     let begins_with_sign =
-        !text.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿'));
-    let is_wide_around = texts.into_iter().any(is_wide);
+        !text.starts_with(|character: char| character.is_alphanumeric() || matches!(character, '¡' | '¿'));
+    let is_wide_around = texts.into_iter().any(has_unspaced_script);
     let [to_reader, of_answer] =
-        [Address::Reader, Address::Answer].map(|address| address::has(address, text));
-    let score = score(Register::ClosingRemark, &Sums::from_line(text));
+        [Address::Reader, Address::Answer].map(|address| address::contains_word_for(address, text));
+    let score = score(Register::ClosingRemark, &PieceSums::from_line(text));
     -2.41 + 0.78 * score - 0.42 * known_word_share(text, texts)
         + weight(to_reader, 2.43)
         + weight(of_answer, 1.86)
@@ -318,26 +331,26 @@ pub(super) fn closing_remark_score(
         + weight(begins_with_sign && !is_bracketed(text), 2.43)
         // A semicolon also occurs in sentences.
         + weight(text.contains(|sign| sign != ';' && is_code_character(sign)), -5.0)
-        + weight(is_wide(text) != is_wide_around, 1.77)
+        + weight(has_unspaced_script(text) != is_wide_around, 1.77)
         + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.7)
         + weight(text.chars().count() > MAX_REMARK_CHARS, 0.02)
         + weight(text.contains('\n'), -1.12)
         + weight(is_rule(last), 3.41)
-        + weight(has(text, texts), REPEATED_REMARK_PENALTY)
+        + weight(contains_line(text, texts), REPEATED_REMARK_PENALTY)
 }
 
-/// Returns the evidence, in bits, that a continuation begins as a separate answer and does not continue the text.
-pub(super) fn answers(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
+/// Returns the evidence, in bits, that a continuation is a separate answer and does not continue the text.
+pub(super) fn separate_answer_evidence(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     answer_evidence(joint, around, 0)
 }
 
-/// Does the same as [`answers`], for the first line from this position of the continuation.
+/// Returns the evidence of [`separate_answer_evidence`] for the first line after `start` in the continuation.
 pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();
-    let text = &line[..line.floor_char_boundary(LONGEST)];
+    let text = &line[..line.floor_char_boundary(MAX_REMARK_BYTES)];
     let end = start + rest.len() - rest.trim_start().len() + text.len();
-    let sums = Sums::from_line(text);
+    let sums = PieceSums::from_line(text);
     let bits = 1.25 + 0.57 * score(Register::Answering, &sums) + 0.28 * score(Register::Announcing, &sums)
         - 6.56 * around.known_share(text, around.text_after(end))
         + weight(text.ends_with(['?', '？']), 8.51)
@@ -346,22 +359,22 @@ pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start
         + weight(text.starts_with(char::is_lowercase), -7.27)
         + weight(text.chars().count() > MAX_REMARK_CHARS, -2.1)
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
-        + weight(is_wide(text) != around.is_wide, 4.99)
+        + weight(has_unspaced_script(text) != around.is_wide, 4.99)
         + weight(text.contains(is_code_character), -5.0);
     // Half of the fitted pairs were answers, but in practice answers are rare.
     (bits - 1.5).clamp(-3.0, 16.0)
 }
 
-/// Corrects a score, in bits. It was fitted on samples of which half are remarks, and is too flat for lines of texts.
-/// Scores below `flat_below` are exaggerated.
+/// Corrects a score that was fitted on samples with as many remarks as other lines. Most lines are not
+/// remarks, so the distance of a score below `flat_below` is tripled.
 pub(super) fn steepen(score: f64, flat_below: f64) -> f64 {
-    const TIMES: f64 = 3.0;
-    score.min(flat_below - TIMES * (flat_below - score))
+    const FACTOR: f64 = 3.0;
+    score.min(flat_below - FACTOR * (flat_below - score))
 }
 
-/// Whether a character occurs in code more than in sentences.
-pub(super) fn is_code_character(sign: char) -> bool {
-    matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
+/// Whether a character occurs in code more often than in sentences.
+pub(super) fn is_code_character(character: char) -> bool {
+    matches!(character, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
 }
 
 /// Returns a text without its inline code.
@@ -391,23 +404,23 @@ fn ends_sentence(text: &str) -> bool {
     text.ends_with(['.', '!', '?', '…', '。', '！', '？', '।'])
 }
 
-/// Whether a line is in brackets or between marks of emphasis.
+/// Whether a line is in brackets or between emphasis markers.
 fn is_bracketed(text: &str) -> bool {
     text.starts_with(['(', '[', '*', '_', '-', '（', '【'])
         && text.ends_with([')', ']', '*', '_', '-', '）', '】'])
 }
 
-/// Whether a line has letters that do not occur in these texts, and none of their words.
+/// Whether a line has letters of a script that these texts do not use, and shares no words with them.
 fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
-    let occurs = |sign: char| texts.iter().any(|text| text.contains(sign));
+    let occurs = |character: char| texts.iter().any(|text| text.contains(character));
     let letters = line.chars().filter(|sign| sign.is_alphabetic() && !sign.is_ascii());
-    !is_wide(line)
+    !has_unspaced_script(line)
         && letters.flat_map(char::to_lowercase).any(|sign| !occurs(sign))
         && known_word_share(line, texts) == 0.0
 }
 
-/// Whether a text has letters of a non-Latin script.
-fn is_wide(text: &str) -> bool {
+/// Whether a text has letters of a script without spaces between words.
+fn has_unspaced_script(text: &str) -> bool {
     text.chars().any(|sign| u32::from(sign) >= 0x370 && sign.is_alphabetic())
 }
 
@@ -421,7 +434,7 @@ mod tests {
     fn announcement_evidence(line: &str, behind: &str) -> f64 {
         let continuation = [line, behind].concat();
         let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
-        announces(&joint, &SurroundingText::new(&joint), line, line.len(), behind)
+        announcement_bits(&joint, &SurroundingText::new(&joint), line, line.len(), behind)
     }
 
     #[test]

@@ -1,40 +1,40 @@
-//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to repeat, but a
-//! sentence is not.
+//! Computes how unlikely it is, in bits, that a text repeats its own end. A table of zeros is likely to
+//! repeat, but a sentence is not.
 
-use super::overlap::Ends;
+use super::overlap::EndFacts;
 
-/// How far back a text is compared with itself, in units.
+/// Maximum number of units before the end that are examined for a period.
 const COMPARED_UNITS: usize = 8_192;
 /// Maximum number of earlier occurrences of a repeated part that are examined.
-const MAX_PLACES: usize = 4_096;
+const MAX_OCCURRENCES: usize = 4_096;
 
-/// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
-/// how the text continued after earlier occurrences of these bytes.
-pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64 {
+/// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The
+/// estimate uses how the text continued after earlier occurrences of these bytes.
+pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut EndFacts) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
     let period = ends.find_period(text.as_bytes(), repeated.len());
     if period * 2 > repeated.len() {
         return repeated_part_cost(text, start, ends);
     }
-    // A periodic text, such as equal rows, continues as easily as before.
+    // A periodic text, such as equal rows, may well continue with another period.
     let once = text.floor_char_boundary(text.len() - period);
     repeated_part_cost(text, once, ends).min(repeated_part_cost(text, start, ends))
 }
 
-/// Returns the same as [`repetition_cost`] for the end of a text, from this position on, as a single part.
-fn repeated_part_cost(text: &str, start: usize, ends: &mut Ends) -> f64 {
+/// Returns [`repetition_cost`] for the text from `start` to the end, as a single part.
+fn repeated_part_cost(text: &str, start: usize, ends: &mut EndFacts) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
         return 0.0;
     }
-    let (places, again) = ends.find_places(text.as_bytes(), repeated.len(), MAX_PLACES);
+    let (places, again) = ends.count_occurrences(text.as_bytes(), repeated.len(), MAX_OCCURRENCES);
     let unseen = (-weight(repeated)).exp2();
     let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
     -share.min(1.0).log2()
 }
 
-/// Returns the information in a text, in bits, limited to the most that any coincidence can have.
+/// Returns the information in a text, in bits, up to the maximum cost of a coincidence.
 fn weight(text: &str) -> f64 {
     let mut bits = 0.0;
     for (count, character) in text.chars().take(400).enumerate() {
@@ -48,9 +48,9 @@ fn weight(text: &str) -> f64 {
     f64::min(bits, 13.0 + bits / 6.0)
 }
 
-/// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and
-/// how many units of `after` still follow the period. Equal rows continue in the same way, so the estimate uses how
-/// long the text has been periodic before and after.
+/// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with
+/// `after`. Also returns how many units of `after` follow the period. The estimate uses how long the text has
+/// been periodic before and after the cut.
 pub(super) fn periodicity_cost(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());

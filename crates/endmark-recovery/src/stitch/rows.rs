@@ -1,4 +1,4 @@
-//! Keeps each row of JSON Lines on its own line, if a line break was lost or added at the seam.
+//! Keeps each row of JSON Lines on its own line if a line break was lost or added at the seam.
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -6,11 +6,11 @@ use endmark_text::detect::Detector;
 use super::joint::Joint;
 use super::survivor::Survivor;
 
-/// Lines before the seam that are examined.
-const MAX_LINES: usize = 20;
+/// Number of lines before the seam that are examined.
+const MAX_EXAMINED_LINES: usize = 20;
 
-/// Adds a lost line break between two rows at a seam, or removes one in the middle of a row. The values do not
-/// change, but line-by-line readers need the lines.
+/// Adds a lost line break between two rows at a seam, or removes one within a row. The values stay the same,
+/// but line-based readers need correct lines.
 pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     if joint.format != Format::Jsonl || joint.in_text {
         return;
@@ -20,41 +20,46 @@ pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
         let kept = &joint.initial[..candidate.keep];
         let rest = &joint.continuation[candidate.start..candidate.end];
         if candidate.glue.is_empty() {
-            let fit = fit(&joint.state_at(candidate.keep), kept, rest, rest);
+            let fit = row_break_fix(&joint.state_at(candidate.keep), kept, rest, rest);
             candidate.glue = fit.glue;
-            candidate.start += fit.skipped;
+            candidate.start += fit.removed_bytes;
         }
     }
 }
 
-/// Corrections that rows need at a seam.
+/// The line breaks to add and remove at a seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fit {
+pub(super) struct RowBreakFix {
     pub(super) glue: &'static str,
-    /// Number of bytes of line breaks in the middle of a row, at the beginning of the rest.
-    pub(super) skipped: usize,
+    /// Number of bytes of line breaks to remove at the beginning of the rest, because they are within a row.
+    pub(super) removed_bytes: usize,
 }
 
-/// Returns the corrections at the seam between the text `kept` and a `rest`. The detector is in `state` after the
-/// kept text. `seen` is the part of the rest that shows whether rows are on separate lines.
-pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
-    let apart = Fit { glue: "", skipped: 0 };
+/// Returns the corrections at the seam between the text `kept` and its `rest`. The detector is in `state`
+/// after `kept`. `seen` is the part of the rest that shows whether each row has its own line.
+pub(super) fn row_break_fix(state: &Detector, kept: &str, rest: &str, seen: &str) -> RowBreakFix {
+    let apart = RowBreakFix { glue: "", removed_bytes: 0 };
     if kept.ends_with('\n') {
         return apart;
     }
     if state.is_whole() {
         let begins_row = rest.trim_start_matches([' ', '\t']).starts_with(['{', '[', '"']);
-        return if begins_row && ends_with_row(kept) { Fit { glue: "\n", ..apart } } else { apart };
+        return if begins_row && ends_with_row(kept) { RowBreakFix { glue: "\n", ..apart } } else { apart };
     }
     let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
-    // Without the line break, a number or literal before it would continue.
-    let may_go_on = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
+    // Without the line break, a number or literal would continue across the seam.
+    let may_go_on =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '+' | '.');
     let continues =
         kept.ends_with(may_go_on) && rest.get(breaks..).is_some_and(|rest| rest.starts_with(may_go_on));
-    if are_lines(kept, seen) && !continues { Fit { skipped: breaks, ..apart } } else { apart }
+    if has_one_row_per_line(kept, seen) && !continues {
+        RowBreakFix { removed_bytes: breaks, ..apart }
+    } else {
+        apart
+    }
 }
 
-/// Whether the last line is a row: one value, and nothing else.
+/// Whether the last line is a complete value and nothing else.
 fn ends_with_row(kept: &str) -> bool {
     let line = kept.rsplit('\n').next().unwrap_or_default().trim();
     let mut detector = Detector::for_strict_json();
@@ -62,13 +67,15 @@ fn ends_with_row(kept: &str) -> bool {
     line.ends_with(['}', ']', '"']) && detector.is_whole()
 }
 
-/// Whether rows end at line ends: some row ends at a line end, and no line ends within a value.
-fn are_lines(kept: &str, rest: &str) -> bool {
+/// Whether each row has its own line: some row ends at a line end, and no line ends within a value.
+fn has_one_row_per_line(kept: &str, rest: &str) -> bool {
     let ends_inside = |line: &str| line.trim_end().ends_with(['{', '[', ',', ':']);
-    let lines = kept.rsplit('\n').skip(1).take(MAX_LINES);
+    let lines = kept.rsplit('\n').skip(1).take(MAX_EXAMINED_LINES);
     let behind = rest.trim_start_matches(['\n', '\r']);
     let has_lines = kept.contains('\n') || behind.contains('\n');
-    has_lines && !lines.into_iter().any(ends_inside) && !behind.lines().take(MAX_LINES).any(ends_inside)
+    has_lines
+        && !lines.into_iter().any(ends_inside)
+        && !behind.lines().take(MAX_EXAMINED_LINES).any(ends_inside)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The results of stitching: the seam, the merged text, and the reasons not to merge (PC-4).
+//! The results of stitching: the seam, the merged text, and the errors (PC-4).
 
 use endmark_text::Verdict;
 use serde::{Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 /// The position at which the model was asked to continue (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AskedFrom {
-    /// At the cut, by an unfinished message that the provider continues.
+    /// At the cut, by sending an unfinished message that the server continues.
     Cut,
     /// After the last valid token, by a resume prompt.
     Token,
@@ -15,7 +15,7 @@ pub enum AskedFrom {
 }
 
 impl AskedFrom {
-    /// Parses the literal name. Returns `None` for other words.
+    /// Parses the name of a position. Returns `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "cut" => Some(Self::Cut),
@@ -25,7 +25,7 @@ impl AskedFrom {
         }
     }
 
-    /// Returns the literal name: `cut`, `token` or `unknown`.
+    /// Returns the name: `cut`, `token` or `unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -35,38 +35,38 @@ impl AskedFrom {
     }
 }
 
-/// How a continuation was joined. If several parts were removed, the outermost one determines the style.
+/// How a continuation was joined. If several parts were removed, the style names the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeamStyle {
-    /// At the cut, unchanged.
+    /// Unchanged, at the cut.
     Exact,
-    /// After the last settled token. The continuation repeated the unfinished token.
+    /// After the last settled token. The continuation contains the unfinished token again.
     Token,
     /// After the end of the first part, which the continuation repeats.
     Overlap,
-    /// The continuation begins the document again, or an open object, array or string.
+    /// After a part that the continuation begins again: the document, or an open object, array or string.
     Restart,
-    /// With white space added or removed.
+    /// With whitespace added or removed.
     Whitespace,
-    /// After dots of omission.
+    /// After an ellipsis.
     Ellipsis,
     /// Inside a code fence.
     Fence,
-    /// Inside quotation marks around all of it.
+    /// Inside quotation marks that enclose the whole rest.
     Quotation,
     /// After an announcement or an apology.
     Preamble,
-    /// Unchanged, without a remark after the end of the document.
+    /// Unchanged, but without a remark after the end of the text.
     Remark,
-    /// At the cut, without the reasoning that the continuation begins with.
+    /// At the cut, after reasoning at the beginning of the continuation.
     Reasoning,
-    /// Replacing the last received word, which the continuation writes differently.
+    /// Instead of the last received word, which the continuation spells differently.
     Rewritten,
 }
 
 impl SeamStyle {
-    /// Returns the literal name, as in answers and in the log.
+    /// Returns the name that JSON output and the log use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -91,25 +91,25 @@ impl Serialize for SeamStyle {
     }
 }
 
-/// The position of a join, and its probability (PC-4).
+/// The position where two parts were joined, and its probability (PC-4).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seam {
-    /// Start of the continuation in the merged text, in bytes.
+    /// Offset in the merged text at which the continuation starts, in bytes.
     pub at: usize,
-    /// How it was joined.
+    /// How the continuation was joined.
     pub style: SeamStyle,
-    /// Number of bytes of both parts that are not in the merged text.
+    /// Number of bytes of both parts that the merged text does not contain.
     pub dropped_bytes: usize,
-    /// The beginning of those bytes, at most 80 characters.
+    /// The beginning of these bytes, at most 80 characters.
     pub dropped: String,
-    /// The share of the evidence for this seam, from 0 to 1.
+    /// The probability that this seam is correct, from 0 to 1.
     pub confidence: f64,
-    /// Number of other accepted seams that give a different value.
+    /// Number of other plausible seams that give a different value.
     pub alternatives: usize,
 }
 
 impl Seam {
-    /// Adds parts to the dropped text, before everything that the seam dropped.
+    /// Adds parts to the dropped text, before everything that the seam already dropped.
     pub(crate) fn prepend_dropped(self, parts: &[&str]) -> Self {
         Self {
             dropped_bytes: self.dropped_bytes + parts.iter().map(|part| part.len()).sum::<usize>(),
@@ -128,15 +128,15 @@ pub(crate) fn dropped_beginning<'t>(parts: impl IntoIterator<Item = &'t str>) ->
 /// Two parts joined to one text (PC-4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// The text.
+    /// The joined text.
     pub text: String,
-    /// The seam.
+    /// The seam between the parts.
     pub seam: Seam,
-    /// The verdict on the text.
+    /// The verdict on the joined text.
     pub verdict: Verdict,
 }
 
-/// The reason why two parts were not joined to a verified text (PC-4). It contains all received text.
+/// Why two parts were not joined to a verified text (PC-4). Every variant contains all received text.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// Several seams with different values are possible.
@@ -144,34 +144,36 @@ pub enum MergeError {
     Ambiguous {
         /// The best candidate.
         best: Box<Merged>,
-        /// The number of other plausible seams with a different value. With 0, only the best seam itself is in doubt.
+        /// Number of other plausible seams with a different value. If it is 0, only the best seam itself is
+        /// uncertain.
         alternatives: usize,
     },
-    /// The seam is certain, but the text is unfinished by its grammar. The next continuation continues the merged text.
+    /// The seam is certain, but the text is unfinished in its format. The next continuation can be joined to
+    /// it.
     #[error("the continuation is itself cut: the seam is certain, but the text is unfinished")]
     StillTruncated {
         /// The joined text.
         merged: Box<Merged>,
     },
-    /// The grammar accepts the text of no seam.
+    /// The grammar rejects the text of every candidate.
     #[error("no seam gives a valid text: {reason}")]
     Malformed {
         /// All received text, in order.
         attempt: String,
-        /// The length in bytes of the longest verified beginning of the attempt.
+        /// Length of the longest verified beginning of `attempt`, in bytes.
         verified_len: usize,
-        /// The reason.
+        /// The reason as text.
         reason: String,
     },
-    /// The first part is already whole, and the continuation is more than white space or a closing fence. It may
-    /// answer something else.
+    /// The first part is already whole, but the continuation is more than whitespace or a closing fence. It
+    /// may answer something else.
     #[error("there is nothing to join: {reason}")]
     NothingToJoin {
         /// All received text, in order.
         attempt: String,
-        /// The length in bytes of the first part.
+        /// Length of the first part, in bytes.
         verified_len: usize,
-        /// The reason.
+        /// The reason as text.
         reason: String,
     },
     /// The continuation does not continue the first part.
@@ -179,15 +181,15 @@ pub enum MergeError {
     NoSeam {
         /// All received text, in order.
         attempt: String,
-        /// The length in bytes of the longest verified beginning of the attempt.
+        /// Length of the longest verified beginning of `attempt`, in bytes.
         verified_len: usize,
-        /// The reason.
+        /// The reason as text.
         reason: String,
     },
 }
 
 impl MergeError {
-    /// Returns the literal code: `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
+    /// Returns the error code: `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Ambiguous { .. } => "ambiguous",

@@ -1,32 +1,32 @@
 //! Stitches a continuation while it arrives. Once its seam is settled, the rest is forwarded (PC-4, PC-9).
 //!
-//! It uses the code of the other modules. At doubling lengths, all candidates are weighed as if the continuation
-//! ended there. The text after a seam is certain when two passes in a row find the same seam and no later text could
-//! give it another story. [`merge_chunks`](super::merge_chunks) decides at the end: a text that it rejects is
-//! rejected, even if part of it was forwarded.
+//! It uses the same code as [`merge_chunks`](super::merge_chunks). At doubling lengths, all candidates are
+//! weighed as if the continuation ended there. The text after a seam is certain if two consecutive passes
+//! find the same seam, and no later text could change it. [`merge_chunks`](super::merge_chunks) decides at
+//! the end: it may reject a text although part of it was forwarded.
 
-mod proven;
+mod proven_seam;
 
 use endmark_text::{Format, Verdict};
 
 use super::joint::{ContinuationMode, Joint, Readings};
 use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
-use super::{best_candidate, decision, openings, overlap, plain, quotation, tail, units};
+use super::{best_candidate, continuation_starts, decision, overlap, plain, quotation, tail, units};
 
 /// Number of bytes before the first pass. Each further pass is at twice the length.
 const FIRST_PASS_BYTES: usize = 96;
 
-/// Number of bytes after a seam that must have arrived at the first pass that found it.
+/// Minimum number of bytes after a seam at the first pass that finds it.
 const MIN_BYTES_AFTER_SEAM: usize = 32;
 
-/// Minimum number of units of a repetition. A shorter one may be the beginning of any text.
+/// Minimum length of a repetition, in units. A shorter one may be the beginning of any text.
 const MIN_REPEATED_UNITS: usize = 12;
 
-/// A continuation that is still arriving, and the part of it that certainly belongs to the joined text (PC-4, PC-9).
+/// A growing continuation, and the part of it that certainly belongs to the joined text (PC-4, PC-9).
 ///
-/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides about
-/// a text that is not whole at the end.
+/// The certain part only grows, and does not depend on how the continuation is split into chunks. At the end,
+/// [`merge_chunks`](super::merge_chunks) decides about a text that is not whole.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, StitchStream};
@@ -50,19 +50,19 @@ pub struct StitchStream {
     in_message: bool,
     known_signs: ReasoningSigns,
     received: String,
-    next_look: usize,
+    next_check_bytes: usize,
     /// The seam that the last pass found.
     seam_position: Option<SeamPosition>,
     state: State,
 }
 
-/// The certain part so far. The joined text is the first `keep` bytes of the first part, `glue`, and a continuation
-/// that begins with `rest`.
+/// The certain part so far. The joined text consists of the first `keep` bytes of the first part, `glue`, and
+/// a text that begins with `rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertainText<'a> {
     /// Number of bytes of the first part that are kept.
     pub keep: usize,
-    /// White space that was lost at the seam.
+    /// Whitespace that was lost at the seam.
     pub glue: &'static str,
     /// The certain part of the continuation after the seam.
     pub rest: &'a str,
@@ -72,9 +72,9 @@ pub struct CertainText<'a> {
 enum State {
     /// Several seams are still possible.
     Open,
-    /// The seam is settled, and the rest is forwarded as far as `tail` permits.
+    /// The seam is settled. The rest is forwarded as far as `tail` permits.
     Settled { place: SeamPosition, tail: Box<tail::Tail>, watch: SignWatch },
-    /// A later pass found a different seam than the settled one, so nothing more is forwarded.
+    /// A later pass found a different seam, so nothing more is forwarded.
     Doubted { place: SeamPosition, end: usize },
 }
 
@@ -88,7 +88,7 @@ struct SeamPosition {
 }
 
 impl StitchStream {
-    /// Starts an empty continuation of `initial`.
+    /// Starts with an empty continuation of `initial`.
     pub fn new(initial: &str, format: &Format, from: AskedFrom) -> Self {
         Self {
             initial: initial.to_owned(),
@@ -97,13 +97,13 @@ impl StitchStream {
             in_message: false,
             known_signs: ReasoningSigns::default(),
             received: String::new(),
-            next_look: FIRST_PASS_BYTES,
+            next_check_bytes: FIRST_PASS_BYTES,
             seam_position: None,
             state: State::Open,
         }
     }
 
-    /// Creates the same as [`new`](Self::new) for a server that is known to continue the same message, as in
+    /// Starts like [`new`](Self::new), for a server that is known to continue the same message, as in
     /// [`continue_message`](super::continue_message).
     pub fn for_same_message(initial: &str, format: &Format) -> Self {
         Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
@@ -115,13 +115,13 @@ impl StitchStream {
         Self { known_signs: known, ..self }
     }
 
-    /// Adds the next text.
+    /// Adds the next chunk.
     pub fn push(&mut self, text: &str) {
         self.received.push_str(text);
-        while self.received.len() >= self.next_look {
-            let seen = self.received.floor_char_boundary(self.next_look);
-            self.look(seen);
-            self.next_look = self.next_look.saturating_mul(2);
+        while self.received.len() >= self.next_check_bytes {
+            let seen = self.received.floor_char_boundary(self.next_check_bytes);
+            self.check(seen);
+            self.next_check_bytes = self.next_check_bytes.saturating_mul(2);
         }
         if let State::Settled { place, tail, watch } = &mut self.state {
             tail.read(&self.received[place.start..]);
@@ -129,7 +129,7 @@ impl StitchStream {
         }
     }
 
-    /// Returns the text that certainly belongs to the joined text. Returns `None` while the seam is open.
+    /// Returns the text that certainly belongs to the joined text, or `None` while the seam is open.
     pub fn certain(&self) -> Option<CertainText<'_>> {
         let (place, end) = match &self.state {
             State::Open => return None,
@@ -140,9 +140,9 @@ impl StitchStream {
         Some(CertainText { keep: place.keep, glue: place.glue, rest })
     }
 
-    /// Weighs all seams as if the continuation ended after its first `seen` bytes.
-    fn look(&mut self, seen: usize) {
-        let (found, tail) = self.place(seen).unzip();
+    /// Weighs all candidates as if the continuation ended after its first `seen` bytes.
+    fn check(&mut self, seen: usize) {
+        let (found, tail) = self.settled_seam(seen).unzip();
         match (&self.state, found) {
             (State::Open, _) => {
                 if let (Some(place), Some(tail)) =
@@ -161,9 +161,9 @@ impl StitchStream {
         self.seam_position = found;
     }
 
-    /// Returns the seam that is settled after the first `seen` bytes, with a reader of the text after it, if no later
-    /// text could give it another story.
-    fn place(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
+    /// Returns the seam that is settled after the first `seen` bytes, and a reader for the text after it.
+    /// Returns `None` if later text could still change the seam.
+    fn settled_seam(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
         let received = &self.received[..seen];
         let joint =
             Joint::with_reasoning_signs(&self.initial, received, &self.format, self.from, self.known_signs);
@@ -177,15 +177,15 @@ impl StitchStream {
         let (best, weighed) = best_candidate(&joint)?;
         let candidate = best.candidate;
         let is_settled = weighed.is_settled()
-            && decision::settles(weighed.confidence, decision::COST_OF_WRONG_ONCE_SENT)
-            && !weighed.something_else
-            // White space alone proves nothing: wait for more text.
+            && decision::is_sufficient(weighed.confidence, decision::COST_OF_WRONG_ONCE_SENT)
+            && !weighed.is_likelier_unrelated
+            // Whitespace alone proves nothing: wait for more text.
             && candidate.style != SeamStyle::Whitespace;
         let is_seen = candidate.start + MIN_BYTES_AFTER_SEAM <= seen;
         let is_clear = !may_be_a_repetition(&joint)
-            && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
-            && (candidate.is_asked(&joint) || !may_end_as_asked(&joint))
-            && (candidate.fenced || !may_be_wrapped(&joint, candidate.start));
+            && (candidate.repeated_bytes > 0 || !begins_like_first_part(&joint, candidate.start))
+            && (candidate.is_as_requested(&joint) || !may_be_whole_unchanged(&joint))
+            && (candidate.is_fenced || !may_be_wrapped(&joint, candidate.start));
         if !(is_settled && is_seen && is_clear) {
             return None;
         }
@@ -193,7 +193,7 @@ impl StitchStream {
             keep: candidate.keep,
             glue: candidate.glue,
             start: joint.reasoning.len() + candidate.start,
-            fenced: candidate.fenced,
+            fenced: candidate.is_fenced,
         };
         let mut state = joint.state_at(place.keep);
         state.push(place.glue.as_bytes());
@@ -203,39 +203,42 @@ impl StitchStream {
     }
 }
 
-/// Whether a JSON continuation begins between tokens in the same way as the first part. It may be another version of
-/// it, which shows only where the two differ.
-fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
-    const LIKE: usize = 4;
-    let head = super::preamble::head(&joint.continuation[start..], 400);
+/// Whether the continuation begins between tokens in the same way as the whole first part. It may be another
+/// version of the first part, which would show only where the two differ.
+fn begins_like_first_part(joint: &Joint<'_>, start: usize) -> bool {
+    const COMPARED_UNITS: usize = 4;
+    let head = super::prompt_echo_and_remarks::beginning(&joint.continuation[start..], 400);
     let again = units::Units::read(head, units::Reading::Structure);
-    let whole = joint.settled_units.codes.get(..LIKE);
-    joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
+    let whole = joint.settled_units.codes.get(..COMPARED_UNITS);
+    joint.format == Format::Json
+        && !joint.in_text
+        && whole.is_some()
+        && again.codes.get(..COMPARED_UNITS) == whole
 }
 
-/// Whether text begins with a fence or a quotation, of which only the end shows whether it is a wrapper.
+/// Whether the text begins with a fence or a quotation. Only its end can show whether this is a wrapper.
 fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
     let text = joint.continuation[start..].trim_start();
     let is_fence = text.starts_with("```") || text.starts_with("~~~");
-    !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
+    !joint.has_grammar() && (is_fence || quotation::may_become_single_quotation(text))
 }
 
-/// Whether the continuation was requested at the cut and may be whole unchanged. In that case nothing is removed from
-/// it.
-fn may_end_as_asked(joint: &Joint<'_>) -> bool {
+/// Whether the continuation was requested at the cut, and may be whole unchanged. Then nothing is removed
+/// from it.
+fn may_be_whole_unchanged(joint: &Joint<'_>) -> bool {
     let mut state = joint.state_at(joint.initial.len());
     state.push(joint.continuation.as_bytes());
     joint.from == AskedFrom::Cut && joint.has_grammar() && !state.is_malformed()
 }
 
-/// Whether all received text after one of the openings occurs in the first part. In that case it may continue to
-/// repeat the first part up to the cut.
+/// Whether the text after one of the possible starts occurs in the first part. Then it may continue to repeat
+/// the first part up to the cut.
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let begins: Vec<usize> = if joint.has_grammar() {
-        openings::openings(joint).iter().map(|opening| opening.start).collect()
+        continuation_starts::continuation_starts(joint).iter().map(|opening| opening.start).collect()
     } else {
-        plain::opening_places(joint)
+        plain::start_positions(joint)
     };
     let units = Readings::new(joint);
     readings.any(|reading| {

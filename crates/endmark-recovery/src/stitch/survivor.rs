@@ -1,4 +1,5 @@
-//! Finds the candidates that the grammar accepts. Each continues from the detector's saved state.
+//! Finds the survivors: the candidates that the grammar accepts. Each check continues from the detector's
+//! saved state.
 
 use std::collections::HashMap;
 
@@ -8,9 +9,9 @@ use endmark_text::{Format, Verdict};
 use super::candidate::Candidate;
 use super::joint::Joint;
 use super::seam::{Merged, Seam, SeamStyle, dropped_beginning};
-use super::{preamble, reasoning};
+use super::{prompt_echo_and_remarks, reasoning};
 
-/// A candidate whose text is whole or a valid beginning.
+/// A candidate that gives a whole text or a valid beginning.
 #[derive(Debug)]
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
@@ -19,14 +20,14 @@ pub(super) struct Survivor {
     pub(super) has_dropped_remark: bool,
 }
 
-/// The result of the grammar for a joined text.
+/// The result of checking a joined text with the grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GrammarState {
     Whole,
-    /// A valid beginning.
+    /// The text is a valid beginning.
     Cut,
     /// The text was not checked, because text without a grammar is never malformed.
-    NotAsked,
+    NotChecked,
 }
 
 impl GrammarState {
@@ -35,9 +36,9 @@ impl GrammarState {
     }
 }
 
-/// The state of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
-/// elsewhere).
-type End = Result<GrammarState, Option<usize>>;
+/// The state of a text, or the position in the continuation at which the grammar rejects it. The position is
+/// `None` if the fault is elsewhere.
+type CheckResult = Result<GrammarState, Option<usize>>;
 
 /// Returns the candidates that the grammar accepts.
 pub(super) fn verify(joint: &Joint<'_>, candidates: Vec<Candidate>) -> Vec<Survivor> {
@@ -50,11 +51,11 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
         return None;
     }
     let mut left_out_remark = false;
-    let mut end = runs.end(&candidate);
+    let mut end = runs.check(&candidate);
     if let Some(before_remark) = end_before_remark(runs.joint, &candidate, end) {
         candidate.end = before_remark;
         left_out_remark = true;
-        end = runs.end(&candidate);
+        end = runs.check(&candidate);
     }
     let remaining_end = end.ok()?;
     if left_out_remark && !remaining_end.is_whole() {
@@ -66,14 +67,14 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
     Some(Survivor { candidate, grammar_state: remaining_end, has_dropped_remark: left_out_remark })
 }
 
-/// Runs the detector through the continuation from the saved state. If two runs reach a position in the same state,
-/// the rest is read once.
+/// Runs the detector through the continuation for each candidate. If two runs reach the same position in the
+/// same state, the rest is read only once.
 struct SurvivorRuns<'a> {
     joint: &'a Joint<'a>,
-    /// The positions at which candidates begin, where runs may meet.
+    /// The positions at which candidates start, where runs may meet.
     starts: Vec<usize>,
-    /// The states of earlier runs with their results, by position and requested end.
-    cache: HashMap<(usize, usize), Vec<(Detector, End)>>,
+    /// The detector states of earlier runs with their results, by position and end.
+    cache: HashMap<(usize, usize), Vec<(Detector, CheckResult)>>,
 }
 
 impl<'a> SurvivorRuns<'a> {
@@ -85,7 +86,7 @@ impl<'a> SurvivorRuns<'a> {
     }
 
     /// Returns the result for a candidate's text.
-    fn end(&mut self, candidate: &Candidate) -> End {
+    fn check(&mut self, candidate: &Candidate) -> CheckResult {
         let part = self.joint.continuation.as_bytes();
         let mut detector = self.joint.state_at(candidate.keep);
         detector.push(candidate.glue.as_bytes());
@@ -130,28 +131,28 @@ impl<'a> SurvivorRuns<'a> {
     }
 }
 
-/// Returns the end of the document in the continuation, if only a remark follows.
-fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Option<usize> {
+/// Returns the end of the document in the continuation, if only a remark follows it.
+fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: CheckResult) -> Option<usize> {
     let rejected = end.err()??;
-    // White space before the remark belongs to the remark, which distinguishes it from a broken document.
+    // Whitespace before a remark belongs to it. It distinguishes a remark from a broken document.
     let body = joint.continuation.get(candidate.start..rejected)?;
     let body =
         if joint.format == Format::Jsonl { text_before_bracketed(joint, body, rejected) } else { body };
     let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
-    // Text with rows is not a remark about rows.
+    // Text that contains rows is not a remark.
     let has_rows = joint.format == Format::Jsonl
         && rest
             .lines()
             .map(str::trim)
-            .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
+            .any(|line| line.starts_with(['{', '[']) && prompt_echo_and_remarks::begins_json(line));
     let after_reasoning = reasoning::rest_after_reasoning(rest, joint.known_signs);
-    let is_remark = after_reasoning.trim().is_empty() || preamble::is_remark(after_reasoning);
+    let is_remark = after_reasoning.trim().is_empty() || prompt_echo_and_remarks::is_remark(after_reasoning);
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
-/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row but is
-/// not one: `[End of output]`, `---`.
+/// Returns the text before the rejected line, if that line resembles the beginning of a row but is a remark:
+/// `[End of output]`, `---`.
 fn text_before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
     let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
         return body;
@@ -160,19 +161,19 @@ fn text_before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usiz
     let line = rest.lines().next().unwrap_or_default().trim();
     let words = line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
     let is_words = |words: &str| {
-        words.starts_with(|sign: char| sign.is_alphabetic() || sign == '/')
+        words.starts_with(|character: char| character.is_alphabetic() || character == '/')
             && !words.contains(['"', ',', '[', '{'])
     };
     let is_rule = line.len() >= 3 && line.bytes().all(|byte| byte == b'-');
     if words.is_some_and(is_words) || is_rule { before } else { body }
 }
 
-/// Returns the parts of the joined text of a candidate.
+/// Returns the three parts of a candidate's text.
 pub(super) fn parts<'a>(joint: &Joint<'a>, candidate: &Candidate) -> [&'a str; 3] {
     [&joint.initial[..candidate.keep], candidate.glue, candidate.added_text(joint)]
 }
 
-/// Returns the detector after the joined text of a candidate.
+/// Returns the detector after a candidate's text.
 fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
     let mut detector = joint.state_at(candidate.keep);
     detector.push(candidate.glue.as_bytes());
@@ -180,16 +181,16 @@ fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
     detector
 }
 
-/// Whether the joined text of a candidate is whole.
+/// Whether a candidate's text is whole.
 pub(super) fn is_whole(joint: &Joint<'_>, candidate: &Candidate) -> bool {
-    // Both parts are valid text, so their concatenation is too.
+    // Both parts are valid UTF-8, and so is their concatenation.
     joint.format == Format::Text || detector(joint, candidate).is_whole()
 }
 
 /// Returns the seam of a candidate.
 pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, alternatives: usize) -> Seam {
     let used = candidate.keep + candidate.end - candidate.start;
-    let received = joint.initial.len() + joint.continuation.len() + joint.dropped;
+    let received = joint.initial.len() + joint.continuation.len() + joint.dropped_bytes;
     let style = match candidate.style {
         SeamStyle::Exact if !joint.reasoning.is_empty() => SeamStyle::Reasoning,
         style => style,

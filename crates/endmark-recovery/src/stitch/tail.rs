@@ -1,78 +1,80 @@
-//! Reads the text after a settled seam, and determines how much of it certainly belongs to the text and is not a
-//! closing fence or a remark (PC-9).
+//! Reads the text after a settled seam, and determines how much of it certainly belongs to the text. A
+//! closing fence or a remark at the end does not (PC-9).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use super::plain;
 
-/// Number of bytes at the end of a text without a defined end that may be remarks.
-const MAX_REMARK_BYTES: usize = plain::MAX_LEFT_OUT;
+/// Maximum number of bytes of remarks at the end of a text without a defined end.
+const MAX_REMARK_BYTES: usize = plain::MAX_REMOVED_REMARK_BYTES;
 
-/// Number of bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
-const FENCE: usize = 64;
+/// Number of bytes that are held back for the line break, indentation and characters of a closing fence.
+const HELD_FENCE_BYTES: usize = 64;
 
-/// Number of bytes after which a value differs from a remark in brackets. Literals are not longer.
-const WORD: usize = 6;
+/// Number of bytes after which a value can be distinguished from a remark in brackets. Literals are shorter.
+const MIN_VALUE_BYTES: usize = 6;
 
-/// Reads the text after the seam, and reports how much of it is certain.
+/// Reads the text after the seam, and determines how much of it is certain.
 #[derive(Debug, Clone)]
 pub(super) struct Tail {
-    rule: Rule,
-    /// Bytes that were read.
+    rule: EndRule,
+    /// Number of bytes that were read.
     read: usize,
     certain: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Rule {
-    /// The grammar defines where the text ends. Text after that is not certain.
+enum EndRule {
+    /// The grammar defines where the text ends. Nothing after that end is certain.
     Ends(Detector),
-    /// The text is whole after each value or element. The text after a value is certain when the next one has begun.
+    /// The text is whole after each value or element. It is certain up to the end of a value once the next
+    /// value has begun.
     MayEnd {
         detector: Detector,
-        /// The last value.
+        /// The last part of the text.
         last: LastPart,
     },
-    /// There is no grammar. The last paragraphs may be remarks, and a last fence may close a wrapper.
+    /// There is no grammar. The last paragraphs may be remarks, and the last fence may close a wrapper.
     Prose {
         fenced: bool,
-        /// The last line that may close the wrapper.
+        /// Position of the last line that may close the wrapper.
         closing: Option<usize>,
-        /// Length of the text so far, without white space at the end.
+        /// Length of the text so far, without whitespace at the end.
         end: usize,
     },
 }
 
-/// The last part of a text whose grammar does not define its end.
+/// The last part of a text with values of a grammar that does not define the end.
 #[derive(Debug, Clone, Copy)]
 enum LastPart {
-    /// The part cannot be a value.
+    /// Text that cannot be a value.
     NoValue,
     /// A value, or the beginning of one.
     Value,
-    /// A bracket at this byte, which begins a list or a note.
+    /// A bracket at this byte, which begins an array or a remark.
     Bracket(usize),
 }
 
 impl Tail {
-    /// Starts after a seam at which the detector is in this state.
+    /// Starts after a seam. `state` is the detector there, and `fenced` is whether a fence around the text
+    /// was removed.
     pub(super) fn new(format: &Format, state: Detector, fenced: bool) -> Self {
         let rule = match format {
-            Format::Json => Rule::Ends(state),
+            Format::Json => EndRule::Ends(state),
             Format::Jsonl | Format::Tags => {
                 let last = if state.is_whole() { LastPart::NoValue } else { LastPart::Value };
-                Rule::MayEnd { last, detector: state }
+                EndRule::MayEnd { last, detector: state }
             }
             Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => {
-                Rule::Prose { fenced, closing: None, end: 0 }
+                EndRule::Prose { fenced, closing: None, end: 0 }
             }
         };
         Self { rule, read: 0, certain: 0 }
     }
 
-    /// Creates the same as `new` for a text without grammar that may be a JSON document. A closing remark may follow
-    /// the document.
+    /// Starts like `new`, for a text without a grammar that may be a JSON document. A closing remark may
+    /// follow such a document.
     pub(super) fn for_text(format: &Format, state: Detector, opened: Option<Detector>, fenced: bool) -> Self {
         match opened {
             Some(opened) => Self::new(&Format::Json, opened, fenced),
@@ -80,7 +82,7 @@ impl Tail {
         }
     }
 
-    /// Returns the number of certain bytes among those that were read.
+    /// Returns how many of the read bytes are certain.
     pub(super) fn certain(&self) -> usize {
         self.certain
     }
@@ -89,7 +91,7 @@ impl Tail {
     pub(super) fn read(&mut self, rest: &str) {
         let fresh = rest.get(self.read..).unwrap_or_default();
         match &mut self.rule {
-            Rule::Ends(detector) => {
+            EndRule::Ends(detector) => {
                 for (at, character) in fresh.char_indices() {
                     if detector.is_whole() || detector.is_malformed() {
                         break;
@@ -100,7 +102,7 @@ impl Tail {
                     }
                 }
             }
-            Rule::MayEnd { detector, last } => {
+            EndRule::MayEnd { detector, last } => {
                 for (at, character) in fresh.char_indices() {
                     if detector.is_malformed() {
                         break;
@@ -115,12 +117,12 @@ impl Tail {
                             _ => LastPart::NoValue,
                         };
                     }
-                    // After a value, only the beginning of another value is certainly not a remark. `[End of output]`
-                    // is a remark, and is recognised after its first word.
+                    // After a value, only the beginning of another value is certainly not a remark. `[End of
+                    // output]` is recognised as a remark after its first word.
                     let is_told = match *last {
                         LastPart::NoValue => false,
                         LastPart::Value => true,
-                        LastPart::Bracket(opened) => here - opened >= WORD || detector.is_whole(),
+                        LastPart::Bracket(opened) => here - opened >= MIN_VALUE_BYTES || detector.is_whole(),
                     };
                     let is_of_value = is_told && (!detector.is_whole() || !character.is_whitespace());
                     if is_of_value && !detector.is_malformed() {
@@ -128,9 +130,9 @@ impl Tail {
                     }
                 }
             }
-            Rule::Prose { fenced, closing, end } => {
+            EndRule::Prose { fenced, closing, end } => {
                 if *fenced {
-                    let from = rest.floor_char_boundary(self.read.saturating_sub(FENCE));
+                    let from = rest.floor_char_boundary(self.read.saturating_sub(HELD_FENCE_BYTES));
                     *closing = last_fence(&rest[from..]).map(|at| from + at).or(*closing);
                 }
                 if !fresh.trim_end().is_empty() {
@@ -154,8 +156,8 @@ fn last_fence(text: &str) -> Option<usize> {
     breaks.into_iter().find(|at| text[at + 1..].trim_start_matches([' ', '\t']).starts_with(['`', '~']))
 }
 
-/// Returns the length of a text without its last lines that may be remarks. A remark begins a line and has a limited
-/// length.
+/// Returns the length of a text without its last lines, which may be remarks. A remark begins a line and has
+/// a limited length.
 fn length_before_last_lines(text: &str) -> usize {
     let least = text.floor_char_boundary(text.len().saturating_sub(MAX_REMARK_BYTES));
     text[least..].find('\n').map_or(text.len(), |at| least + at)

@@ -8,4 +8,4 @@ mod properties;
 mod quotations;
 mod reasoning;
 mod streamed;
-mod worked;
+mod worked_examples;

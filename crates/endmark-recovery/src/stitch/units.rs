@@ -1,21 +1,21 @@
-//! A text as a sequence of units that are equal where the meaning is equal.
+//! Reads a text as a sequence of units. Units are equal if their meaning is equal.
 //!
-//! In JSON, a repeated part may return with other white space between its tokens or other escapes in its strings. A
-//! comparison by units ignores that. A unit records whether it is inside a string, so that a brace in a string never
-//! matches a structural brace.
+//! In JSON, a repeated part may have different whitespace between its tokens, or different escapes in its
+//! strings. Comparing units ignores such differences. A unit records whether it is in a string, so a brace in
+//! a string never matches a structural brace.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// Marks a unit that is content of a string.
-const CONTENT: u32 = 1 << 24;
+const CONTENT_FLAG: u32 = 1 << 24;
 /// Mask for the character of a unit.
-pub(super) const CHARACTER: u32 = !CONTENT;
+pub(super) const CHARACTER_MASK: u32 = !CONTENT_FLAG;
 
-/// Where a reading of units begins.
+/// The state in which a reading of units begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Text without grammar: every character is a unit.
+    /// Text without a grammar. Every character is a unit.
     Plain,
     /// JSON, between tokens.
     Structure,
@@ -23,24 +23,24 @@ pub(super) enum Reading {
     Content,
 }
 
-/// Units between two positions from which a text can be read again.
+/// Number of units between two positions from which a text can be read again.
 const MARK_INTERVAL_UNITS: usize = 256;
 
-/// The units of a text, with a way back from a unit to its position.
+/// The units of a text. The position of each unit in the text can be found again.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Units<'a> {
     text: &'a str,
     pub(super) codes: Codes,
-    /// Positions in the text, with the number of units before each. What lies between is read again on demand, which
-    /// is rare.
-    marks: Vec<(usize, Walk)>,
+    /// Positions in the text, each with the number of units before it. Units in between are read again on
+    /// demand, which is rare.
+    marks: Vec<(usize, ReadState)>,
     /// Where the reading ended.
-    pub(super) end: Walk,
+    pub(super) end: ReadState,
     /// Whether the reading ended inside a string.
     pub(super) ends_in_content: bool,
 }
 
-/// The codes of units. They may be a prefix of an array that a longer text shares.
+/// The codes of units. They may be the beginning of a sequence that a longer text shares.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Codes {
     all: Rc<AllCodes>,
@@ -60,7 +60,7 @@ impl Codes {
         Self { all: Rc::new(AllCodes { codes, lowest: OnceCell::new() }), count }
     }
 
-    /// Returns the lowest byte of each code. Bytes can be searched fast.
+    /// Returns the lowest byte of each code. A byte search is much faster than a search of `u32` values.
     pub(super) fn lowest_bytes(&self) -> &[u8] {
         let low = |code: &u32| code.to_le_bytes()[0];
         &self.all.lowest.get_or_init(|| self.all.codes.iter().map(low).collect())[..self.count]
@@ -75,20 +75,21 @@ impl std::ops::Deref for Codes {
     }
 }
 
-/// State while units are read.
+/// The state while units are read.
 #[derive(Default)]
-struct Reader {
+struct UnitReader {
     codes: Vec<u32>,
-    marks: Vec<(usize, Walk)>,
-    end: Walk,
+    marks: Vec<(usize, ReadState)>,
+    end: ReadState,
 }
 
-impl Reader {
+impl UnitReader {
     fn new(reading: Reading) -> Self {
-        Self { end: Walk::new(reading), ..Self::default() }
+        Self { end: ReadState::new(reading), ..Self::default() }
     }
 
-    /// Continues reading, in a text that begins with what was read before, up to `most` units or slightly more.
+    /// Reads up to `most` units in total, or slightly more. The text must begin with the text that was read
+    /// before.
     fn read_further(&mut self, text: &str, most: usize) {
         self.codes.reserve(text.len().min(most).saturating_sub(self.codes.len()));
         while self.end.position < text.len() && self.codes.len() < most {
@@ -96,8 +97,8 @@ impl Reader {
             let enough = most.min(self.codes.len() + MARK_INTERVAL_UNITS);
             while self.codes.len() < enough {
                 let most = enough - self.codes.len();
-                let letters = self.end.letters(&text.as_bytes()[self.end.position..], most);
-                self.codes.extend(letters.iter().map(|letter| u32::from(*letter) | CONTENT));
+                let letters = self.end.plain_letters(&text.as_bytes()[self.end.position..], most);
+                self.codes.extend(letters.iter().map(|letter| u32::from(*letter) | CONTENT_FLAG));
                 self.end.position += letters.len();
                 if letters.len() == most || !self.end.step(text, |code, _, _| self.codes.push(code)) {
                     break;
@@ -118,23 +119,25 @@ impl<'a> Units<'a> {
         Self::read_up_to(text, reading, usize::MAX)
     }
 
-    /// Reads a text up to `most` units or slightly more.
+    /// Reads up to `most` units of a text, or slightly more.
     pub(super) fn read_up_to(text: &'a str, reading: Reading, most: usize) -> Self {
-        let mut reader = Reader::new(reading);
+        let mut reader = UnitReader::new(reading);
         reader.read_further(text, most);
         reader.units(text)
     }
 
-    /// Reads the beginning of a text, and all of it. The second result is empty if both are equal.
+    /// Reads the first `beginning` bytes of a text, and all of it. If both are the same, the second result is
+    /// empty.
     pub(super) fn read_both(text: &'a str, beginning: usize, reading: Reading) -> (Self, Self) {
-        let mut reader = Reader::new(reading);
+        let mut reader = UnitReader::new(reading);
         let first = &text[..beginning];
         reader.read_further(first, usize::MAX);
         if beginning == text.len() {
             return (reader.units(first), Self::default());
         }
         if reader.end.is_in_word() {
-            // The units of a word or a number depend on how it continues.
+            // If a word or number continues after the beginning, its units differ, so the text is read
+            // separately.
             return (reader.units(first), Self::read(text, reading));
         }
         let (count, marks, end) = (reader.codes.len(), reader.marks.clone(), reader.end);
@@ -150,16 +153,16 @@ impl<'a> Units<'a> {
 
     /// Returns the byte offset after the first `count` units.
     pub(super) fn units_end(&self, count: usize) -> usize {
-        count.checked_sub(1).and_then(|last| self.place(last)).map_or(0, |(_, end)| end)
+        count.checked_sub(1).and_then(|last| self.unit_range(last)).map_or(0, |(_, end)| end)
     }
 
-    /// Returns the byte offset at which the unit with this index begins, or the end of the text.
+    /// Returns the byte offset of the unit with this index, or the end of the text.
     pub(super) fn unit_start(&self, index: usize) -> usize {
-        self.place(index).map_or_else(|| self.units_end(self.len()), |(start, _)| start)
+        self.unit_range(index).map_or_else(|| self.units_end(self.len()), |(start, _)| start)
     }
 
-    /// Returns where a unit begins and ends.
-    fn place(&self, index: usize) -> Option<(usize, usize)> {
+    /// Returns the start and the end of a unit.
+    fn unit_range(&self, index: usize) -> Option<(usize, usize)> {
         if index >= self.len() {
             return None;
         }
@@ -177,7 +180,7 @@ impl<'a> Units<'a> {
         found
     }
 
-    /// Returns the characters of units, of structure and of content.
+    /// Returns the characters of these units, inside and outside strings.
     pub(super) fn chars(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = char> + '_ {
         self.codes.get(range).unwrap_or_default().iter().map(|code| character(*code))
     }
@@ -185,51 +188,52 @@ impl<'a> Units<'a> {
 
 /// Returns the character of a unit.
 pub(super) fn character(code: u32) -> char {
-    char::from_u32(code & CHARACTER).unwrap_or(char::REPLACEMENT_CHARACTER)
+    char::from_u32(code & CHARACTER_MASK).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Returns the unit of a character in a string or in text without grammar.
-pub(super) fn content(character: char) -> u32 {
-    u32::from(character) | CONTENT
+/// Returns the unit of a character in a string, or in text without a grammar.
+pub(super) fn content_unit(character: char) -> u32 {
+    u32::from(character) | CONTENT_FLAG
 }
 
-/// Whether a unit is content of a string or of text without grammar.
+/// Whether a unit is in a string, or in text without a grammar.
 pub(super) fn is_content(code: u32) -> bool {
-    code & CONTENT != 0
+    code & CONTENT_FLAG != 0
 }
 
-/// How far a text was read, with the state that is needed to continue.
+/// How far a text was read, and the state that is needed to continue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Walk {
-    /// The byte offset of the next character.
+pub(super) struct ReadState {
+    /// Byte offset of the next character.
     pub(super) position: usize,
     plain: bool,
-    /// Inside a string.
+    /// Whether the position is in a string.
     content: bool,
-    /// The end of the last token, if that was a word.
+    /// End of the last token, if it was a word.
     word_end: Option<usize>,
 }
 
-impl Walk {
+impl ReadState {
     pub(super) fn new(reading: Reading) -> Self {
         Self { plain: reading == Reading::Plain, content: reading != Reading::Structure, ..Self::default() }
     }
 
-    /// Whether the last token is a word, which may continue.
+    /// Whether the last token is a word that may continue.
     pub(super) fn is_in_word(&self) -> bool {
         self.word_end == Some(self.position)
     }
 
-    /// Moves this reading to another position, as if the preceding text had another length.
+    /// Moves this reading to another position, as if the text before it had another length.
     pub(super) fn move_to(self, position: usize) -> Self {
-        // Of a word it only matters whether it ends exactly here.
+        // For a word, only one fact matters: whether it ends exactly here.
         let word_end = if self.is_in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
         Self { position, word_end, ..self }
     }
 
-    /// Returns the leading letters that are units by themselves, at most `most`. They are most of a text.
+    /// Returns the leading letters that are units by themselves, at most `most`. Most of a text consists of
+    /// them.
     #[inline]
-    fn letters<'t>(&self, rest: &'t [u8], most: usize) -> &'t [u8] {
+    fn plain_letters<'t>(&self, rest: &'t [u8], most: usize) -> &'t [u8] {
         if !self.content {
             return &[];
         }
@@ -238,7 +242,8 @@ impl Walk {
         &rest[..rest.iter().position(|byte| !is_letter(byte)).unwrap_or(rest.len())]
     }
 
-    /// Takes the next step and calls `unit` for each unit with its code, start and end. Returns false at the end.
+    /// Reads the next token, and calls `unit` with the code, start and end of each of its units. Returns
+    /// false at the end of the text.
     #[inline]
     pub(super) fn step(&mut self, text: &str, mut unit: impl FnMut(u32, usize, usize)) -> bool {
         let position = self.position;
@@ -250,28 +255,28 @@ impl Walk {
         };
         let mut end = position + letter.len_utf8();
         match (self.content, letter) {
-            (true, _) if self.plain => unit(u32::from(letter) | CONTENT, position, end),
+            (true, _) if self.plain => unit(u32::from(letter) | CONTENT_FLAG, position, end),
             (true, '\\') => {
-                let (code, length) = escape(text.get(position..).unwrap_or_default());
+                let (code, length) = read_escape(text.get(position..).unwrap_or_default());
                 end = position + length;
-                unit(code | CONTENT, position, end);
+                unit(code | CONTENT_FLAG, position, end);
             }
             (_, '"') => {
                 self.content = !self.content;
                 unit(u32::from('"'), position, end);
             }
-            (true, _) => unit(u32::from(letter) | CONTENT, position, end),
+            (true, _) => unit(u32::from(letter) | CONTENT_FLAG, position, end),
             (false, ' ' | '\t' | '\r' | '\n' | '\u{feff}') => {}
             (false, '0'..='9') if !self.is_in_word() => {
                 if self.word_end.is_some() {
                     unit(u32::from(' '), position, position);
                 }
-                end = number(text, position, &mut unit);
+                end = read_number(text, position, &mut unit);
                 self.word_end = Some(end);
             }
             (false, _) => {
                 let in_word = letter.is_alphanumeric() || matches!(letter, '.' | '+' | '-');
-                // White space that separates two words has a meaning: `1 2` is not `12`.
+                // Whitespace between two words has a meaning: `1 2` is not `12`.
                 if in_word && self.word_end.is_some() && !self.is_in_word() {
                     unit(u32::from(' '), position, position);
                 }
@@ -287,8 +292,8 @@ impl Walk {
     }
 }
 
-/// Reads a number without the trailing zeros of its fraction: `1.50` equals `1.5`. Returns where it ends.
-fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) -> usize {
+/// Reads a number without the trailing zeros of its fraction, because `1.50` equals `1.5`. Returns its end.
+fn read_number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) -> usize {
     let bytes = &text.as_bytes()[start..];
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(0);
@@ -298,7 +303,7 @@ fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) ->
     if fraction > 0 {
         length = whole + 1 + fraction;
         compared = length;
-        // A number at the end may still continue.
+        // A number at the end of the text may continue.
         let continues = bytes.get(length).is_none_or(|next| matches!(next, b'e' | b'E'));
         while !continues && compared > whole + 2 && bytes[compared - 1] == b'0' {
             compared -= 1;
@@ -311,8 +316,8 @@ fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) ->
     start + length
 }
 
-/// Reads an escape sequence. Returns its unit and its length in bytes, at least 1.
-fn escape(rest: &str) -> (u32, usize) {
+/// Reads an escape sequence. Returns its unit, and its length in bytes, which is at least 1.
+fn read_escape(rest: &str) -> (u32, usize) {
     let simple = |letter: char| (u32::from(letter), 2);
     match rest.as_bytes().get(1) {
         Some(b'n') => simple('\n'),
@@ -321,7 +326,7 @@ fn escape(rest: &str) -> (u32, usize) {
         Some(b'b') => simple('\u{8}'),
         Some(b'f') => simple('\u{c}'),
         Some(sign @ (b'"' | b'\\' | b'/')) => simple(char::from(*sign)),
-        Some(b'u') => match (hex(rest, 2), hex(rest, 8)) {
+        Some(b'u') => match (hexadecimal_value(rest, 2), hexadecimal_value(rest, 8)) {
             (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) if rest.get(6..8) == Some("\\u") => {
                 (0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00), 12)
             }
@@ -332,8 +337,8 @@ fn escape(rest: &str) -> (u32, usize) {
     }
 }
 
-/// Returns the value of the four hexadecimal digits at this position.
-fn hex(text: &str, at: usize) -> Option<u32> {
+/// Returns the value of the four hexadecimal digits at `at`, or `None` for other text.
+fn hexadecimal_value(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + 4)?;
     if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         u32::from_str_radix(digits, 16).ok()
@@ -344,14 +349,14 @@ fn hex(text: &str, at: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reading, Units, Walk};
+    use super::{ReadState, Reading, Units};
 
     #[test]
     fn every_unit_is_found_again_in_every_reading() {
         let text = r#"{"a": [1.50, 2 3, true], "é\n\u00e9": "中\ud83d\ude00 \"x\""}, "#.repeat(40);
         for reading in [Reading::Plain, Reading::Structure, Reading::Content] {
             let mut expected = Vec::new();
-            let mut walk = Walk::new(reading);
+            let mut walk = ReadState::new(reading);
             while walk.step(&text, |code, start, end| expected.push((code, start, end))) {}
             let units = Units::read(&text, reading);
             assert_eq!(*units.codes, expected.iter().map(|(code, ..)| *code).collect::<Vec<_>>());
@@ -373,7 +378,7 @@ mod tests {
                 );
                 assert_eq!(first.codes.lowest_bytes().len(), first.len());
                 assert_eq!(first.unit_start(first.len() / 2), alone.unit_start(first.len() / 2));
-                // A text that continues within an escape is read again.
+                // If the beginning ends within an escape, the text is read separately.
                 let continues = units.codes.starts_with(&first.codes);
                 assert!(beginning == text.len() || !continues || *all.codes == *units.codes, "{beginning}");
             }

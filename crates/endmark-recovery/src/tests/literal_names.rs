@@ -1,4 +1,4 @@
-//! Tests of the words in answers, in the log and in the configuration. Other programs read them, so they may not
+//! Tests of the names in output, the log and the configuration. Other programs read them, so they must not
 //! change.
 
 use crate::{

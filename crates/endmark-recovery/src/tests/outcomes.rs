@@ -1,4 +1,4 @@
-//! One test for each outcome of prompts, merging, resuming and the pipeline, with its name.
+//! Tests every outcome of prompts, merging, resuming and the pipeline, each in a test with its name.
 
 mod prompts {
     use crate::{PromptTemplateError, check_prompt_template};
@@ -106,7 +106,7 @@ mod merging {
         assert_eq!(rows.unwrap().text, "{\"a\": 1}\n{\"a\": 2}");
     }
 
-    /// Without a continuation there is no seam, and the result is the verdict of detection.
+    /// Without a continuation there is no seam, so the result is the verdict of detection.
     #[test]
     fn stitching_one_part_returns_its_verdict() {
         let one = |text: &str| {
@@ -246,7 +246,7 @@ mod resuming {
     }
 }
 
-/// The default policies (PC-5, PC-6), and the default facts about a broken reply.
+/// Tests the default policies (PC-5, PC-6), and the defaults of a broken reply.
 mod defaults {
     use crate::{Ending, OnAmbiguous, PipelinePolicy, Reply, ResumePolicy};
 

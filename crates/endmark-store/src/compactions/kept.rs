@@ -1,6 +1,6 @@
 //! Stores summaries of conversations, and the sessions of outputs.
 
-use super::{CondensedIn, KeptSummary};
+use super::{CondensedSession, KeptSummary};
 use crate::engine::{Session, compactions};
 use crate::error::StoreError;
 use crate::outputs::Handle;
@@ -14,29 +14,30 @@ impl Store {
         self.writer.write(move |session| compactions::query_summaries(session, &owner, &first)).await
     }
 
-    /// Keeps a summary for this owner until it has not been used for `keep_days` days (0 means forever).
+    /// Keeps a summary for this owner. It is deleted after `keep_days` days without use; 0 means never.
     pub async fn keep_summary(
         &self,
         owner: &str,
         keep_days: u32,
         summary: KeptSummary,
-        condensed_in: CondensedIn,
+        condensed_in: CondensedSession,
     ) -> Result<(), StoreError> {
         let owner = owner.to_owned();
-        let keep =
-            move |session: &Session| compactions::keep(session, &owner, keep_days, &summary, &condensed_in);
+        let keep = move |session: &Session| {
+            compactions::store_summary(session, &owner, keep_days, &summary, &condensed_in)
+        };
         self.writer.write(keep).await?;
-        self.note_uploads();
+        self.schedule_uploads();
         Ok(())
     }
 
-    /// Returns a summary of this conversation by another instance, if there is one that replaces more than
-    /// `beyond` turns. `digests` are the hashes of the conversation's beginnings, as in
-    /// [`KeptSummary::sha256`]. The summary is then also kept by this instance.
+    /// Returns another instance's summary of this conversation, if it replaces more than `beyond` turns.
+    /// `digests` are the hashes of the conversation's beginnings, as in [`KeptSummary::sha256`]. This
+    /// instance also keeps the returned summary.
     ///
     /// # Errors
     /// [`StoreError`] if the shared database or this instance's file fails.
-    pub async fn summary_elsewhere(
+    pub async fn summary_of_other_instance(
         &self,
         owner: &str,
         digests: &[String],
@@ -50,15 +51,17 @@ impl Store {
         Ok(Some(summary))
     }
 
-    /// Returns the size of the smallest request that was condensed, if any. Smaller requests need no lookup.
-    pub async fn least_summarised_bytes(&self) -> Result<Option<u64>, StoreError> {
+    /// Returns the size in bytes of the smallest request that was condensed, if any. Smaller requests need no
+    /// lookup of summaries.
+    pub async fn smallest_condensed_request_bytes(&self) -> Result<Option<u64>, StoreError> {
         self.writer.write(|session| compactions::query_least_bytes(session)).await
     }
 
     /// Records the session in which a kept output was first shortened.
-    pub async fn note_output_session(&self, handle: &Handle, session: &str) -> Result<(), StoreError> {
+    pub async fn record_output_session(&self, handle: &Handle, session: &str) -> Result<(), StoreError> {
         let (handle, session) = (handle.clone(), session.to_owned());
-        let note = move |engine: &Session| compactions::note_session(engine, handle.as_str(), &session);
+        let note =
+            move |engine: &Session| compactions::record_output_session(engine, handle.as_str(), &session);
         self.writer.write(note).await
     }
 }
@@ -87,9 +90,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::sqlite(folder.path().join("s.db"));
         let store = Store::open(&location).unwrap();
-        assert_eq!(store.least_summarised_bytes().await.unwrap(), None);
-        store.keep_summary("client:a", 30, summary(12), CondensedIn::default()).await.unwrap();
-        store.keep_summary("client:a", 30, summary(20), CondensedIn::default()).await.unwrap();
+        assert_eq!(store.smallest_condensed_request_bytes().await.unwrap(), None);
+        store.keep_summary("client:a", 30, summary(12), CondensedSession::default()).await.unwrap();
+        store.keep_summary("client:a", 30, summary(20), CondensedSession::default()).await.unwrap();
         store.close().await;
         let store = Store::open(&location).unwrap();
         let mut found = store.summaries("client:a", "first").await.unwrap();
@@ -97,7 +100,7 @@ mod tests {
         assert_eq!(found, [summary(12), summary(20)]);
         assert_eq!(store.summaries("client:b", "first").await.unwrap(), []);
         assert_eq!(store.summaries("client:a", "other").await.unwrap(), []);
-        assert_eq!(store.least_summarised_bytes().await.unwrap(), Some(120_012));
+        assert_eq!(store.smallest_condensed_request_bytes().await.unwrap(), Some(120_012));
         store.close().await;
     }
 }

@@ -1,15 +1,15 @@
-//! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes the
-//! call's row also settles its holds, so counters and ledger cannot diverge.
+//! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes
+//! the call's row also settles its holds, so the budgets always agree with the ledger.
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, Level, Period, Scope, Standing, Unit, oldest_kept_window};
+use endmark_context::budget::{Account, Level, Period, Scope, StoredBudget, Unit, oldest_kept_window};
 use rusqlite::{Connection, params};
 
-use crate::budgets::{BudgetRow, BudgetWarning, Claim, Hold, HoldOutcome, Raised, RefusingBudget};
+use crate::budgets::{BudgetRow, BudgetWarning, Claim, Hold, HoldOutcome, RaiseOutcome, RefusingBudget};
 use crate::calls::{Call, Charge};
-use crate::engine::integers::{integer, natural};
-use crate::engine::{Fault, Reader, journal};
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
+use crate::engine::{Reader, StatementError, journal};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clip;
@@ -22,8 +22,9 @@ pub(crate) fn hold(
     owner: &str,
     leases: &Leases,
     hold: &Hold,
-) -> Result<HoldOutcome, Fault> {
-    // The call already ended, because its caller did not wait for this hold. Nothing would settle the hold.
+) -> Result<HoldOutcome, StatementError> {
+    // The call has already ended, because its caller did not wait for this hold. The hold would never be
+    // settled.
     let is_over: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
         .query_row(params![clip(&hold.request_id), hold.call], |row| row.get(0))?;
@@ -32,7 +33,7 @@ pub(crate) fn hold(
     }
     let mut accounts = Vec::with_capacity(hold.claims.len());
     for claim in &hold.claims {
-        accounts.push((claim, account_now(connection, owner, leases, claim)?));
+        accounts.push((claim, read_account(connection, owner, leases, claim)?));
     }
     let is_used_up = |(claim, account): &&(&Claim, Account)| !account.may_admit(claim.amount);
     let is_too_full = |(claim, account): &&(&Claim, Account)| !account.admits(claim.amount);
@@ -40,14 +41,21 @@ pub(crate) fn hold(
     let Some((claim, account)) = used_up.or_else(|| accounts.iter().find(is_too_full)) else {
         let mut warnings = Vec::new();
         for (claim, account) in &accounts {
-            enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::new(claim), claim.amount)?;
-            leases.note(claim, claim.amount);
-            warnings.extend(find_warning(connection, claim, account.level())?);
+            insert_entry(
+                connection,
+                owner,
+                (&hold.request_id, hold.call),
+                &BudgetKey::new(claim),
+                claim.amount,
+            )?;
+            leases.count_hold(claim, claim.amount);
+            warnings.extend(claim_warning(connection, claim, account.level())?);
         }
-        forget_old_rates(connection, leases, &hold.claims)?;
+        delete_old_rate_windows(connection, leases, &hold.claims)?;
         return Ok(HoldOutcome::fits(warnings, accounts.into_iter()));
     };
-    // A held amount is not spent yet. Therefore a session stays open if other calls hold the rest of its budget.
+    // A held amount is not spent yet. A session therefore stays open if its budget is exhausted only by the
+    // holds of other calls.
     let is_ending = |(claim, account): &(&Claim, Account)| {
         claim.scope == Scope::Session && account.is_closing_call(claim.amount)
     };
@@ -60,7 +68,7 @@ pub(crate) fn hold(
     }
     for used in &accounts {
         let (claim, _) = used;
-        enter(
+        insert_entry(
             connection,
             owner,
             (&hold.request_id, hold.call),
@@ -80,13 +88,14 @@ pub(crate) fn hold(
 }
 
 /// Returns the current state of a budget: the stored counters plus other processes' leases and this process's calls.
-fn account_now(
+fn read_account(
     connection: &Connection,
     owner: &str,
     leases: &Leases,
     claim: &Claim,
 ) -> rusqlite::Result<Account> {
-    let Standing { account, .. } = read_standing(connection, owner, &BudgetKey::new(claim), claim.limit)?;
+    let StoredBudget { account, .. } =
+        read_budget_row(connection, owner, &BudgetKey::new(claim), claim.limit)?;
     let (unwritten, in_use) = leases.recall(claim);
     Ok(Account {
         spent: account.spent.saturating_add(unwritten),
@@ -95,10 +104,11 @@ fn account_now(
     })
 }
 
-/// Reads a budget with the amounts that others hold and spend. The budget's name is a one-row table in the statement.
-/// With parameters in the join, SQLite would plan it again at each execution, which costs a hundred thousand
-/// instructions.
-const READ_STANDING: &str = "
+/// Reads a budget with the amounts that others hold and spend.
+///
+/// The budget's name is a one-row table in the statement. As parameters of the join they would make SQLite
+/// plan the statement again at each execution, which costs a hundred thousand instructions.
+const READ_BUDGET: &str = "
     SELECT coalesce(b.spent, 0), coalesce(b.held, 0), coalesce(b.extra, 0), coalesce(b.is_closed, 0),
       coalesce(b.warned_percent, 0),
       (SELECT coalesce(sum(l.amount), 0) FROM budget_leases l WHERE l.scope = k.scope AND l.subject = k.subject
@@ -111,38 +121,38 @@ const READ_STANDING: &str = "
       LEFT JOIN journal j
       LEFT JOIN journal_shares s USING (scope, subject, window, unit)";
 
-/// Returns a budget without the lease of this process. The leases of other processes count as held. Amounts that
-/// other instances spent or may spend are included.
-pub(super) fn read_standing(
+/// Returns a budget without the lease of this process. The leases of other processes count as held. Amounts
+/// that other instances spent or may spend are included.
+pub(super) fn read_budget_row(
     connection: &Connection,
     owner: &str,
     key: &BudgetKey,
     limit: u64,
-) -> rusqlite::Result<Standing> {
-    connection.prepare_cached(READ_STANDING)?.query_row(
+) -> rusqlite::Result<StoredBudget> {
+    connection.prepare_cached(READ_BUDGET)?.query_row(
         params![key.scope.name(), key.subject, key.window, key.unit.name(), owner],
         |row| {
-            let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+            let amount = |column: usize| row.get::<_, i64>(column).map(from_sql_integer);
             let mut account = Account {
                 spent: amount(0)?,
                 held: amount(1)?.saturating_add(amount(5)?),
                 limit: limit.saturating_add(amount(2)?),
                 is_closed: row.get(3)?,
-                elsewhere: 0,
+                held_elsewhere: 0,
             };
             let is_exclusive = row.get(7)?;
             if is_exclusive {
-                account = journal::with_elsewhere(account, amount(8)?, amount(9)?);
+                account = journal::with_other_instances(account, amount(8)?, amount(9)?);
             }
-            // Rate limits have no warning, so a lease may use them completely.
+            // A rate limit has no warning level, so a lease may use it completely.
             let warned_percent = if key.scope == Scope::Rate { 100 } else { row.get(4)? };
-            Ok(Standing { account, warned_percent, other_owners: amount(6)?, is_exclusive })
+            Ok(StoredBudget { account, warned_percent, other_owners: amount(6)?, is_exclusive })
         },
     )
 }
 
 /// Inserts the entry of a call in one budget.
-pub(super) fn enter(
+pub(super) fn insert_entry(
     connection: &Connection,
     owner: &str,
     (request_id, call): (&str, u32),
@@ -157,7 +167,7 @@ pub(super) fn enter(
             "INSERT INTO budgets (scope, subject, window, unit, held) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (scope, subject, window, unit) DO UPDATE SET held = min(held + excluded.held, ?6)",
         )?
-        .execute(params![scope, subject, window, unit, amount, SUM_LIMIT])?;
+        .execute(params![scope, subject, window, unit, amount, MAX_SUM])?;
     connection
         .prepare_cached(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held)
@@ -168,7 +178,7 @@ pub(super) fn enter(
 }
 
 /// Returns a warning if the budget reached this level for the first time in its window.
-fn find_warning(
+fn claim_warning(
     connection: &Connection,
     claim: &Claim,
     level: Level,
@@ -191,7 +201,7 @@ fn find_warning(
     Ok((is_news > 0).then(|| BudgetWarning { claim: claim.clone(), level }))
 }
 
-/// An entry whose hold is not settled.
+/// An entry of a call in a budget whose hold is not settled.
 struct OpenEntry {
     scope: String,
     unit: String,
@@ -212,29 +222,30 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
                 unit: row.get(1)?,
                 subject: row.get(2)?,
                 window: row.get(3)?,
-                held: natural(row.get(4)?),
+                held: from_sql_integer(row.get(4)?),
             })
         })?
         .collect()
 }
 
-/// Settles the holds of a call in the transaction that writes its row. Also charges the call to budgets that did not
-/// hold it, because the store had failed or was recreated. `is_new`: whether the row is new.
+/// Settles the holds of a call in the transaction that writes its row. Also charges the call to budgets that
+/// did not hold it, because the store had failed or was recreated. `is_new`: the row did not exist before.
 pub(crate) fn settle(connection: &Connection, call: &Call, is_new: bool) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
         let spent = call.cost(&entry.unit, entry.held);
-        close(connection, request_id, number, &entry, spent)?;
+        settle_entry(connection, request_id, number, &entry, spent)?;
     }
-    // A lease holds rate limits without an entry, so nothing shows whether the call was charged.
+    // A lease holds rate limits without an entry. Without one, only a new row proves that the call was not
+    // charged yet.
     for charge in call.started.charges.iter().filter(|charge| is_new || charge.scope != Scope::Rate) {
-        charge_late(connection, call, charge)?;
+        charge_without_hold(connection, call, charge)?;
     }
     Ok(())
 }
 
 /// Inserts the entry of a call that has no entry in this budget.
-fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
+fn charge_without_hold(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
     let (scope, unit) = (charge.scope.name(), charge.unit.name());
     let subject = call.started.subject(charge.scope);
     let (held, spent) = (call_integer(charge.held), call_integer(call.cost(unit, charge.held)));
@@ -259,13 +270,13 @@ fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlit
                 "INSERT INTO budgets (scope, subject, window, unit, spent) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT (scope, subject, window, unit) DO UPDATE SET spent = min(spent + excluded.spent, ?6)",
             )?
-            .execute(params![scope, subject, charge.window, unit, spent, SUM_LIMIT])?;
+            .execute(params![scope, subject, charge.window, unit, spent, MAX_SUM])?;
     }
     Ok(())
 }
 
 /// Turns a hold into spent budget.
-fn close(
+fn settle_entry(
     connection: &Connection,
     request_id: &str,
     call: u32,
@@ -289,18 +300,19 @@ fn close(
             entry.unit,
             call_integer(entry.held),
             call_integer(spent),
-            SUM_LIMIT
+            MAX_SUM
         ])?;
     Ok(())
 }
 
-/// Releases the holds of a call that did not start. If it was to be a closing call, the session is reopened.
+/// Releases the holds of a call that did not start. If it was the closing call of its session, reopens the
+/// session.
 pub(crate) fn release(
     connection: &Connection,
     request_id: &str,
     call: u32,
     closes: bool,
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     for entry in open_entries(connection, request_id, call)? {
         connection
             .prepare_cached(
@@ -322,8 +334,9 @@ pub(crate) fn release(
     Ok(())
 }
 
-/// Counts the holds of dead processes as spent if the call has no row, because such a call may have been billed. The
-/// caller holds the database's write lock and the owner files of the processes that died since the last start.
+/// Charges the holds of dead processes if their calls have no row, because such a call may have been billed.
+/// The caller holds the database's write lock and the owner files of the processes that died since the last
+/// start.
 pub(crate) fn settle_interrupted(
     connection: &Connection,
     database: &Path,
@@ -342,36 +355,47 @@ pub(crate) fn settle_interrupted(
             .collect::<rusqlite::Result<_>>()?;
         for (request_id, call) in calls {
             for entry in open_entries(connection, &request_id, call)? {
-                // A request of a dead process does not run any more, so it uses no parallel slot.
+                // A request of a dead process is no longer running, so it occupies no parallel slot.
                 let spent = if entry.unit == Unit::Parallel.name() { 0 } else { entry.held };
-                close(connection, &request_id, call, &entry, spent)?;
+                settle_entry(connection, &request_id, call, &entry, spent)?;
             }
         }
     }
     Ok(())
 }
 
-/// Adds to a session's budget and reopens a closed session. A budget that was never used does not exist yet.
-pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<Raised, Fault> {
+/// Adds an amount to a session's budget, and reopens a closed session. A budget that was never used does not
+/// exist yet.
+pub(crate) fn raise(
+    connection: &Connection,
+    session: &str,
+    unit: &str,
+    by: u64,
+) -> Result<RaiseOutcome, StatementError> {
     let extra: Option<i64> = connection
         .prepare_cached(
             "SELECT max(extra) FROM budgets WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
         )?
         .query_row([session, unit], |row| row.get(0))?;
-    let raised = Raised::of(extra.map(natural), by);
-    if let Raised::To(extra) = raised {
+    let raised = RaiseOutcome::of(extra.map(from_sql_integer), by);
+    if let RaiseOutcome::Raised(extra) = raised {
         connection
             .prepare_cached(
                 "UPDATE budgets SET extra = ?3, is_closed = 0, warned_percent = 0
                  WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
             )?
-            .execute(params![session, unit, integer(extra)])?;
+            .execute(params![session, unit, to_sql_integer(extra)])?;
     }
     Ok(raised)
 }
 
-/// Deletes rate limit windows that ended some minutes ago. This runs when the first call of a new window is held.
-fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) -> Result<(), Fault> {
+/// Deletes rate limit windows that ended some minutes ago. Called when the first call of a new window is
+/// held.
+fn delete_old_rate_windows(
+    connection: &Connection,
+    leases: &Leases,
+    claims: &[Claim],
+) -> Result<(), StatementError> {
     let is_windowed =
         |claim: &&Claim| claim.scope == Scope::Rate && Period::from_window(&claim.window) == Period::Minute;
     let claim = claims.iter().find(is_windowed).filter(|claim| leases.is_new_window(&claim.window));
@@ -383,8 +407,8 @@ fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) 
     Ok(())
 }
 
-/// Deletes entries whose call has no ledger row any more. Their amounts still count.
-pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
+/// Deletes entries of calls that no longer have a row. The amounts stay in the counters of the budgets.
+pub(crate) fn delete_old_entries(connection: &Connection) -> Result<(), StatementError> {
     connection.execute_batch(
         "UPDATE budgets SET forgotten = forgotten + (SELECT coalesce(sum(e.spent), 0) FROM budget_entries e
            WHERE e.spent IS NOT NULL AND e.scope = budgets.scope AND e.subject = budgets.subject
@@ -398,7 +422,8 @@ pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
 }
 
 impl Reader {
-    /// Returns all budgets except rate limits, newest windows first. Each is recomputed from its entries (CX-7).
+    /// Returns all budgets except rate limits, newest windows first, with sums that are recomputed from their
+    /// entries (CX-7).
     pub fn budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
             self.connection()
@@ -414,7 +439,7 @@ impl Reader {
                      ORDER BY b.window DESC, b.scope, b.subject, b.unit",
                 )?
                 .query_map([], |row| {
-                    let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+                    let amount = |column: usize| row.get::<_, i64>(column).map(from_sql_integer);
                     // Calls held in leases have no entries.
                     let leased = amount(10)?;
                     Ok(BudgetRow {
@@ -435,23 +460,23 @@ impl Reader {
     }
 }
 
-/// Largest sum of a budget: half of the largest integer. Adding one more amount to it cannot overflow into a
-/// floating-point value in SQLite.
-pub(super) const SUM_LIMIT: i64 = 1 << 62;
-/// Largest amount that a caller can name.
-const AMOUNT_LIMIT: i64 = 1 << 60;
-/// Largest cost of one call, in tokens or nano-dollars, even if its upstream reports more. A hundred thousand such
-/// costs can be added.
-const CALL_LIMIT: i64 = 1 << 46;
+/// Largest sum of a budget: half of the largest integer. Adding one more amount to it cannot overflow, which
+/// SQLite would answer with a floating-point value.
+pub(super) const MAX_SUM: i64 = 1 << 62;
+/// Largest amount that a caller can request.
+const MAX_AMOUNT: i64 = 1 << 60;
+/// Largest cost of one call in tokens or nano-dollars. A larger cost that an upstream reports is reduced to
+/// it. A hundred thousand such costs can be added.
+const MAX_CALL_COST: i64 = 1 << 46;
 
 /// Converts an amount to an SQLite integer.
 pub(super) fn budget_integer(value: u64) -> i64 {
-    integer(value).min(AMOUNT_LIMIT)
+    to_sql_integer(value).min(MAX_AMOUNT)
 }
 
 /// Converts the held amount or the cost of a call to an SQLite integer.
 fn call_integer(value: u64) -> i64 {
-    budget_integer(value).min(CALL_LIMIT)
+    budget_integer(value).min(MAX_CALL_COST)
 }
 
 #[cfg(test)]
@@ -482,20 +507,21 @@ mod tests {
                    ('session', 'a', 'ever', 'tokens', 'q', 30, 0), ('session', 'b', 'ever', 'tokens', 'p', 9, 0)",
             )
             .unwrap();
-        let read = |subject: &str| read_standing(&session, "own", &key(subject), 100).unwrap();
-        let account = |spent, held, limit| Account { spent, held, limit, is_closed: false, elsewhere: 0 };
-        let expected = |account, other_owners| Standing {
+        let read = |subject: &str| read_budget_row(&session, "own", &key(subject), 100).unwrap();
+        let account =
+            |spent, held, limit| Account { spent, held, limit, is_closed: false, held_elsewhere: 0 };
+        let expected = |account, other_owners| StoredBudget {
             account,
             warned_percent: 0,
             other_owners,
             is_exclusive: false,
         };
         let of_journal =
-            |account, other_owners| Standing { is_exclusive: true, ..expected(account, other_owners) };
+            |account, other_owners| StoredBudget { is_exclusive: true, ..expected(account, other_owners) };
         assert_eq!(read("a"), expected(account(5, 52, 140), 2));
         assert_eq!(read("b"), expected(account(0, 9, 100), 1));
         assert_eq!(read("c"), expected(account(0, 0, 100), 0));
-        // In a journal, the amount that is not granted here counts as held.
+        // A journal counts the amount that the database did not grant to this instance as held.
         session
             .execute_batch(
                 "INSERT INTO journal (id, instance, token, pending) VALUES (1, 'i', '', '');
@@ -503,10 +529,10 @@ mod tests {
                    VALUES ('session', 'a', 'ever', 'tokens', 60, 7)",
             )
             .unwrap();
-        let in_journal = Account { elsewhere: 73, ..account(12, 125, 140) };
+        let in_journal = Account { held_elsewhere: 73, ..account(12, 125, 140) };
         assert_eq!(read("a"), of_journal(in_journal, 2));
-        assert_eq!(read("c"), of_journal(Account { elsewhere: 100, ..account(0, 100, 100) }, 0));
-        let statement = session.prepare_cached(READ_STANDING).unwrap();
+        assert_eq!(read("c"), of_journal(Account { held_elsewhere: 100, ..account(0, 100, 100) }, 0));
+        let statement = session.prepare_cached(READ_BUDGET).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 }

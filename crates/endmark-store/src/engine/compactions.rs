@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 
-use super::integers::integer;
+use super::integers::to_sql_integer;
 use super::outputs::{SECONDS_PER_DAY, unix_seconds};
-use crate::compactions::{CondensedIn, KeptSummary};
-use crate::engine::Fault;
+use crate::compactions::{CondensedSession, KeptSummary};
+use crate::engine::StatementError;
 
 /// Separates items. JSON never contains this character unescaped.
 const ITEM_SEPARATOR: &str = "\u{1e}";
 
-/// Returns the summaries of conversations with this first turn, and updates their last use, which has a resolution of
-/// one hour.
+/// Returns the summaries of conversations with this first turn, and updates the time of their last use with a
+/// resolution of one hour.
 pub(crate) fn query_summaries(
     connection: &Connection,
     owner: &str,
     first_sha256: &str,
-) -> Result<Vec<KeptSummary>, Fault> {
+) -> Result<Vec<KeptSummary>, StatementError> {
     let mut statement = connection.prepare_cached(
         "SELECT turns, sha256, items, mode, tokens_before, tokens_after, handle, bytes FROM compactions
          WHERE owner = ?1 AND first_sha256 = ?2",
@@ -48,25 +48,25 @@ pub(crate) fn query_summaries(
     Ok(found)
 }
 
-/// Splits the stored items of a summary.
+/// Splits the stored items of a summary at [`ITEM_SEPARATOR`].
 pub(crate) fn split_items(items: &str) -> Vec<String> {
     items.split(ITEM_SEPARATOR).map(str::to_owned).collect()
 }
 
-/// Parses the stored counts of what a summary dropped.
+/// Parses the stored amounts that a summary dropped, by kind.
 pub(crate) fn parse_dropped(dropped: &str) -> BTreeMap<String, u64> {
     let counts = dropped.lines().filter_map(|line| line.split_once(' '));
     counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
 }
 
 /// Stores a summary, and replaces an earlier one of the same turns.
-pub(crate) fn keep(
+pub(crate) fn store_summary(
     connection: &Connection,
     owner: &str,
     keep_days: u32,
     kept: &KeptSummary,
-    condensed_in: &CondensedIn,
-) -> Result<(), Fault> {
+    condensed_in: &CondensedSession,
+) -> Result<(), StatementError> {
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO compactions (owner, first_sha256, turns, sha256, items, mode, tokens_before,
@@ -75,14 +75,14 @@ pub(crate) fn keep(
         .execute(params![
             owner,
             kept.first_sha256,
-            integer(kept.turns),
+            to_sql_integer(kept.turns),
             kept.sha256,
             kept.items.join(ITEM_SEPARATOR),
             kept.mode,
-            integer(kept.tokens_before),
-            integer(kept.tokens_after),
+            to_sql_integer(kept.tokens_before),
+            to_sql_integer(kept.tokens_after),
             kept.handle,
-            integer(kept.bytes),
+            to_sql_integer(kept.bytes),
             keep_days,
             unix_seconds()
         ])?;
@@ -96,7 +96,7 @@ pub(crate) fn keep(
         .execute(params![
             owner,
             kept.first_sha256,
-            integer(kept.turns),
+            to_sql_integer(kept.turns),
             kept.sha256,
             condensed_in.session,
             dropped.join("\n")
@@ -105,22 +105,26 @@ pub(crate) fn keep(
 }
 
 /// Records the session in which an output was first shortened.
-pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str) -> Result<(), Fault> {
+pub(crate) fn record_output_session(
+    connection: &Connection,
+    handle: &str,
+    session: &str,
+) -> Result<(), StatementError> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO session_outputs (handle, session) VALUES (?1, ?2)")?
         .execute([handle, session])?;
     Ok(())
 }
 
-/// Returns the size of the smallest request that was condensed, if any.
-pub(crate) fn query_least_bytes(connection: &Connection) -> Result<Option<u64>, Fault> {
+/// Returns the size in bytes of the smallest request that was condensed, if any.
+pub(crate) fn query_least_bytes(connection: &Connection) -> Result<Option<u64>, StatementError> {
     let least: Option<i64> =
         connection.query_row("SELECT min(bytes) FROM compactions", [], |row| row.get(0))?;
     Ok(least.and_then(|bytes| u64::try_from(bytes).ok()))
 }
 
 /// Deletes summaries whose retention time has passed since their last use. Returns their number.
-pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
+pub(crate) fn delete_expired(connection: &Connection) -> Result<u64, StatementError> {
     let forgotten = connection
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
         .execute([SECONDS_PER_DAY, unix_seconds()])?;

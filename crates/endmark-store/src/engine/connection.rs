@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
 
-/// How long a statement waits for transactions of other processes, which normally take milliseconds.
+/// How long a statement waits for transactions of other processes, which normally need only milliseconds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens the database for writing. Creates a missing file with mode 0600.
@@ -20,8 +20,8 @@ pub(crate) fn open_for_writing(path: &Path, busy_timeout: Duration) -> Result<Co
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(busy_timeout).map_err(failed)?;
     use_wal(&connection, busy_timeout).map_err(failed)?;
-    // In WAL mode with NORMAL, a commit survives the death of the process, and the file is never damaged. Only a
-    // power failure can lose the newest commits.
+    // In WAL mode with `synchronous = NORMAL`, a commit survives a kill of the process, and the file is never
+    // damaged. Only a power failure can lose the newest commits.
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     Ok(connection)
@@ -42,8 +42,8 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Creates the file with permissions for its owner only, or removes the permissions of other users. SQLite gives the
-/// same permissions to the write-ahead log and the shared memory.
+/// Creates the file with mode 0600, or removes the permissions of other users. SQLite gives the same
+/// permissions to the write-ahead log and the shared memory.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::from_io(path, &error);
     let mut options = OpenOptions::new();
@@ -51,7 +51,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(failed)?;
-    // Check before changing permissions: the path may be a device that other users need.
+    // Check this before changing permissions: the path may be a device that other users need.
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(StoreError::not_a_file(path));
     }
@@ -67,8 +67,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Switches to write-ahead logging. If the database is not in WAL mode yet while another connection writes, SQLite
-/// fails without calling the busy handler. Therefore this function retries itself.
+/// Switches to write-ahead logging. SQLite does not call the busy handler if another connection writes to a
+/// database that is not in WAL mode yet, so this function retries itself.
 fn use_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

@@ -1,25 +1,27 @@
-//! Reads and writes the SQLite file of a copy: pages of rows, budgets and keys as JSON.
+//! Reads and writes the SQLite file of a copy: pages of rows and budgets, and the keys as JSON.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::integers::natural;
+use super::integers::from_sql_integer;
 use super::journal::rows::{CallRows, values_sql};
-use super::journal::{self, CALLS_BESIDE};
-use super::{BUSY_TIMEOUT, Fault, Session, keys};
+use super::journal::{self, EXTRA_COLUMN_JOINS};
+use super::{BUSY_TIMEOUT, Session, StatementError, keys};
 use crate::copy_result::{CopyError, CopySums, OmittedKind};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::owner::{self, Owner};
 
-/// Identifies the file to databases, and the database from which it was copied. Only a copied store has this table.
-const MARKS: &str = "CREATE TABLE IF NOT EXISTS copy_marks (name TEXT PRIMARY KEY, value TEXT NOT NULL)";
+/// The table with the file's id in the database, and with the id of the database from which it was copied.
+/// Only a copied store has this table.
+const CREATE_COPY_MARKS: &str =
+    "CREATE TABLE IF NOT EXISTS copy_marks (name TEXT PRIMARY KEY, value TEXT NOT NULL)";
 
-/// Mark of a file that was copied into a database: the file's id in the database.
-pub(crate) const ID: &str = "id";
-/// Mark of a file that was copied from a database: the id of the database.
-pub(crate) const SOURCE: &str = "source";
+/// Name of the mark with the file's id in the database into which it was copied.
+pub(crate) const ID_MARK: &str = "id";
+/// Name of the mark with the id of the database from which the file was copied.
+pub(crate) const SOURCE_MARK: &str = "source";
 
 /// A SQLite store that no other process has open.
 pub(crate) struct CopyFile {
@@ -28,14 +30,14 @@ pub(crate) struct CopyFile {
     path: PathBuf,
 }
 
-/// The position after which the next page of a file's rows begins.
-pub(crate) type FilePlace = (String, u32);
+/// Position of a row in the file: its request and call. A page begins after such a position.
+pub(crate) type FileRowPosition = (String, u32);
 
 impl CopyFile {
     /// Opens the store, and settles what dead processes left unfinished.
     pub(crate) fn open(path: &Path) -> Result<Self, CopyError> {
         let (session, owner, ()) =
-            Session::open(path, BUSY_TIMEOUT, |connection| journal::refuse(connection, path))?;
+            Session::open(path, BUSY_TIMEOUT, |connection| journal::fail_if_journal(connection, path))?;
         Ok(Self { session, owner, path: path.to_owned() })
     }
 
@@ -57,14 +59,14 @@ impl CopyFile {
         Ok(read(&self.session).map_err(|error| StoreError::from_sqlite(&self.path, &error))?)
     }
 
-    fn write(&self, write: impl FnOnce(&Connection) -> Result<(), Fault>) -> Result<(), CopyError> {
+    fn write(&self, write: impl FnOnce(&Connection) -> Result<(), StatementError>) -> Result<(), CopyError> {
         Ok(write(&self.session).map_err(|fault| StoreError::from_fault(&self.path, &fault))?)
     }
 
     /// Returns the value of a mark.
     pub(crate) fn mark(&self, name: &str) -> Result<Option<String>, CopyError> {
         self.read(|connection| {
-            connection.execute_batch(MARKS)?;
+            connection.execute_batch(CREATE_COPY_MARKS)?;
             connection
                 .query_row("SELECT value FROM copy_marks WHERE name = ?1", [name], |row| row.get(0))
                 .optional()
@@ -96,7 +98,7 @@ impl CopyFile {
                          (SELECT count(*) FROM keys)
                        FROM usage";
             connection.query_row(sql, [], |row| {
-                let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+                let amount = |column: usize| row.get::<_, i64>(column).map(from_sql_integer);
                 let sums = CopySums {
                     rows: amount(0)?,
                     prompt_tokens: amount(1)?,
@@ -114,14 +116,14 @@ impl CopyFile {
     /// Returns the next rows of calls after a position, with their last position.
     pub(crate) fn rows(
         &self,
-        (request_id, call): &FilePlace,
+        (request_id, call): &FileRowPosition,
         most: u32,
-    ) -> Result<Option<(CallRows, FilePlace)>, CopyError> {
+    ) -> Result<Option<(CallRows, FileRowPosition)>, CopyError> {
         self.read(|connection| {
             let sql = format!(
                 "SELECT u.request_id, u.call, {}
                  FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
-                   {CALLS_BESIDE}
+                   {EXTRA_COLUMN_JOINS}
                  ORDER BY u.request_id, u.call",
                 values_sql()
             );
@@ -194,15 +196,15 @@ impl CopyFile {
                      ORDER BY scope, subject, window, unit LIMIT ?5",
                 )?
                 .query_map(params![scope, subject, window, unit, most], |row| {
-                    Ok((journal::key(row)?, natural(row.get(4)?)))
+                    Ok((journal::read_key(row)?, from_sql_integer(row.get(4)?)))
                 })?
                 .collect()
         })
     }
 
-    /// Writes the amounts spent in budgets, except where the file already has a larger amount.
+    /// Writes the amounts spent in budgets. A larger amount that the file already has is kept.
     pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, u64)]) -> Result<(), CopyError> {
-        self.write(|connection| journal::raise_spent(connection, budgets))
+        self.write(|connection| journal::raise_spent_amounts(connection, budgets))
     }
 
     /// Returns all keys and the hashes of their secrets, as JSON.
@@ -240,11 +242,11 @@ impl CopyFile {
     pub(crate) fn omitted_records(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
         self.read(|connection| {
             let mut omitted = Vec::new();
-            for OmittedKind { name, in_file, .. } in OmittedKind::ALL {
+            for OmittedKind { name, file_table: in_file, .. } in OmittedKind::ALL {
                 let count = connection
                     .query_row(&format!("SELECT count(*) FROM {in_file}"), [], |row| row.get::<_, i64>(0))?;
                 if count > 0 {
-                    omitted.push((name, natural(count)));
+                    omitted.push((name, from_sql_integer(count)));
                 }
             }
             Ok(omitted)

@@ -1,31 +1,33 @@
-//! Reads the outcomes of cut replies, individually or summed by day.
+//! Reads the outcomes of cut replies, one by one or as daily sums.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
-use crate::engine::integers::{integer, natural};
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
 use crate::engine::reader::summary::{CutPeriod, CutSummary, REPLY_PURPOSES};
-use crate::engine::sums::Grain;
-use crate::engine::{Fault, Reader};
-use crate::records::LEFT_BY_OWN_LIMIT;
+use crate::engine::sums::SumPeriod;
+use crate::engine::{Reader, StatementError};
+use crate::records::REASON_CLIENT_LIMIT;
 
-/// Outcomes, indexed by the ranks that [`OUTCOME_RANKS`] assigns. A reply has the worst outcome of its cut parts. The
-/// outcome `cut` has two ranks. It is 5 if the client's own limit caused every part that stayed cut.
-const OUTCOMES: [&str; 8] =
+/// Outcomes by the ranks that [`OUTCOME_RANKS`] assigns, from best to worst. A reply has the worst outcome of
+/// its cut parts. The outcome `cut` has two ranks: 5 if the client's own limit caused every part that stayed
+/// cut, otherwise 6.
+const OUTCOMES_BY_RANK: [&str; 8] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
-const INTERRUPTED: usize = 4;
-const AT_OWN_LIMIT: usize = 5;
+const INTERRUPTED_RANK: usize = 4;
+const AT_CLIENT_LIMIT_RANK: usize = 5;
 
-/// The rank of a recovery's outcome, in SQL. The parameter is the reason of replies that were left at their own limit.
+/// The rank of a recovery's outcome, in SQL. The parameter is the reason that is stored for replies that
+/// reached their client's own limit.
 pub(crate) const OUTCOME_RANKS: &str =
     "CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2
   WHEN 'cancelled' THEN 3 WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7
   WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END";
 
-/// Selects cut replies, after their outcome. The purposes and a condition are appended.
-const REPLIES: &str = "
+/// Selects cut replies together with their outcome. The purposes and a condition are appended.
+const CUT_REPLIES_SQL: &str = "
       FROM recoveries r WHERE r.request_id = u.request_id),
     coalesce(u.prompt_tokens,
       (SELECT prompt FROM usage_estimates t WHERE t.request_id = u.request_id AND t.call = u.call), 0)
@@ -36,13 +38,13 @@ const REPLIES: &str = "
 
 /// Grouped counts of cut replies.
 #[derive(Default)]
-pub(crate) struct Cuts {
+pub(crate) struct CutCounts {
     summaries: HashMap<String, CutSummary>,
     periods: BTreeMap<(String, &'static str), u64>,
     key: String,
 }
 
-impl Cuts {
+impl CutCounts {
     fn add(
         &mut self,
         [upstream, model, kind]: [&str; 3],
@@ -78,8 +80,9 @@ impl Cuts {
         *self.periods.entry((period.to_owned(), outcome)).or_default() += replies;
     }
 
-    /// Adds replies by the rank of their worst outcome; without one, their process ended before. The counts are those of
-    /// the replies, the tokens that one continuation sends again, and the estimated replies.
+    /// Adds replies whose worst outcome has this rank, or `None` if their process ended before the outcome
+    /// was known. The counts are the replies, the tokens that one continuation would resend, and the replies
+    /// with estimated counts.
     pub(crate) fn add_ranked(
         &mut self,
         place: [&str; 3],
@@ -87,14 +90,14 @@ impl Cuts {
         period: &str,
         [replies, resent_tokens, estimated]: [u64; 3],
     ) {
-        let rank = rank.unwrap_or(INTERRUPTED);
-        let at_own_limit = if rank == AT_OWN_LIMIT { replies } else { 0 };
-        let outcome = OUTCOMES.get(rank).copied().unwrap_or("exhausted");
+        let rank = rank.unwrap_or(INTERRUPTED_RANK);
+        let at_own_limit = if rank == AT_CLIENT_LIMIT_RANK { replies } else { 0 };
+        let outcome = OUTCOMES_BY_RANK.get(rank).copied().unwrap_or("exhausted");
         self.add(place, outcome, period, [replies, resent_tokens, estimated, at_own_limit]);
     }
 
-    /// Returns the replies by frequency, and by period.
-    pub(crate) fn finish(self) -> (Vec<CutSummary>, Vec<CutPeriod>) {
+    /// Returns the replies ordered by frequency, and by period.
+    pub(crate) fn into_summaries(self) -> (Vec<CutSummary>, Vec<CutPeriod>) {
         let mut summaries: Vec<CutSummary> = self.summaries.into_values().collect();
         let order = |cut: &CutSummary| {
             (
@@ -115,8 +118,8 @@ impl Cuts {
         (summaries, periods.collect())
     }
 
-    /// Adds the sums of days that lie completely inside a span. Returns these days.
-    fn read_sums(
+    /// Adds the sums of the days that are completely inside a span. Returns these days.
+    fn add_daily_sums(
         &mut self,
         connection: &Connection,
         from: &str,
@@ -130,9 +133,9 @@ impl Cuts {
         let mut rows = statement.query([from, until])?;
         while let Some(row) = rows.next()? {
             let (day, outcome) = (row.get_ref(8)?.as_str()?, row.get_ref(3)?.as_str()?);
-            let outcome = OUTCOMES.into_iter().find(|known| *known == outcome).unwrap_or("exhausted");
-            let amount = |column| row.get::<_, i64>(column).map(natural);
-            self.add(place(row)?, outcome, day, [amount(4)?, amount(5)?, amount(6)?, amount(7)?]);
+            let outcome = OUTCOMES_BY_RANK.into_iter().find(|known| *known == outcome).unwrap_or("exhausted");
+            let amount = |column| row.get::<_, i64>(column).map(from_sql_integer);
+            self.add(read_group(row)?, outcome, day, [amount(4)?, amount(5)?, amount(6)?, amount(7)?]);
             if !days.contains(day) {
                 days.insert(day.to_owned());
             }
@@ -141,7 +144,7 @@ impl Cuts {
     }
 
     /// Adds the replies that match a condition, by hour.
-    fn read(
+    fn add_replies(
         &mut self,
         connection: &Connection,
         condition: &str,
@@ -150,17 +153,17 @@ impl Cuts {
     ) -> rusqlite::Result<()> {
         let purposes = REPLY_PURPOSES.join("', '");
         let sql = format!(
-            "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (SELECT max({OUTCOME_RANKS}) {REPLIES} {condition}
+            "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (SELECT max({OUTCOME_RANKS}) {CUT_REPLIES_SQL} {condition}
                AND u.verdict = 'cut' AND u.purpose IN ('{purposes}')"
         );
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
             let started_at = row.get_ref(6)?.as_str()?;
-            if is_wanted(Grain::Day.period_of(started_at)) {
+            if is_wanted(SumPeriod::Day.period_of(started_at)) {
                 let rank = row.get::<_, Option<u8>>(3)?.map(usize::from);
-                let counts = [1, natural(row.get(4)?), u64::from(row.get::<_, bool>(5)?)];
-                self.add_ranked(place(row)?, rank, Grain::Hour.period_of(started_at), counts);
+                let counts = [1, from_sql_integer(row.get(4)?), u64::from(row.get::<_, bool>(5)?)];
+                self.add_ranked(read_group(row)?, rank, SumPeriod::Hour.period_of(started_at), counts);
             }
         }
         Ok(())
@@ -168,7 +171,7 @@ impl Cuts {
 }
 
 /// Returns the first three columns: upstream, model and kind.
-fn place<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
+fn read_group<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
     Ok([row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?])
 }
 
@@ -179,17 +182,17 @@ impl Reader {
         from: &str,
         until: &str,
     ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
-        // Read everything in one transaction, because a day may be summed meanwhile.
+        // Read everything in one transaction, because another process may sum a day in between.
         let moment = self.connection().unchecked_transaction()?;
         let cuts = query_cuts(self.connection(), from, until)?;
         moment.finish()?;
-        Ok(cuts.finish())
+        Ok(cuts.into_summaries())
     }
 }
 
-fn query_cuts(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
-    let mut cuts = Cuts::default();
-    let days = cuts.read_sums(connection, from, until)?;
+fn query_cuts(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<CutCounts> {
+    let mut cuts = CutCounts::default();
+    let days = cuts.add_daily_sums(connection, from, until)?;
     let mut gaps: Vec<(String, String)> = Vec::new();
     let mut since = from.to_owned();
     for day in &days {
@@ -198,21 +201,23 @@ fn query_cuts(connection: &Connection, from: &str, until: &str) -> rusqlite::Res
     gaps.push((since, until.to_owned()));
     for (since, until) in gaps.iter().filter(|(since, until)| since < until) {
         let condition = "usage_cut WHERE u.started_at >= ?2 AND u.started_at < ?3";
-        cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, since, until], |_| true)?;
+        cuts.add_replies(connection, condition, params![REASON_CLIENT_LIMIT, since, until], |_| true)?;
     }
-    // These calls belong to summed days, but were written after the summing.
+    // These calls belong to summed days, but were written after the days were summed.
     let condition = "usage_unsummed WHERE u.is_summed = 0 AND u.started_at >= ?2 AND u.started_at < ?3";
-    cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, from, until], |day| days.contains(day))?;
+    cuts.add_replies(connection, condition, params![REASON_CLIENT_LIMIT, from, until], |day| {
+        days.contains(day)
+    })?;
     Ok(cuts)
 }
 
-/// Sums the cut replies of one day. The day must have ended at least a day ago, and all of its calls must be summed.
-/// Returns whether there was such a day.
-pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
-    step_before(connection, "date('now', '-1 day')")
+/// Sums the cut replies of one day. The day must have ended at least a day ago, and all its calls must be
+/// summed. Returns whether there was such a day.
+pub(crate) fn sum_one_day(connection: &Connection) -> Result<bool, StatementError> {
+    sum_one_day_before(connection, "date('now', '-1 day')")
 }
 
-fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
+fn sum_one_day_before(connection: &Connection, end: &str) -> Result<bool, StatementError> {
     let first = format!(
         "SELECT substr(min(started_at), 1, 10) FROM usage WHERE verdict = 'cut' AND purpose IN ('{}')",
         REPLY_PURPOSES.join("', '")
@@ -239,29 +244,29 @@ fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
                 cut.model,
                 cut.kind,
                 cut.outcome,
-                integer(cut.replies),
-                integer(cut.resent_tokens),
-                integer(cut.estimated),
-                integer(cut.at_own_limit)
+                to_sql_integer(cut.replies),
+                to_sql_integer(cut.resent_tokens),
+                to_sql_integer(cut.estimated),
+                to_sql_integer(cut.at_own_limit)
             ])?;
     }
     Ok(true)
 }
 
 /// Whether the sums of a day differ from its summed calls.
-pub(super) fn are_wrong(connection: &Connection, day: &str) -> rusqlite::Result<bool> {
-    let (mut written, mut read) = (Cuts::default(), Cuts::default());
+pub(super) fn are_sums_wrong(connection: &Connection, day: &str) -> rusqlite::Result<bool> {
+    let (mut written, mut read) = (CutCounts::default(), CutCounts::default());
     let until = format!("{day} 24");
-    if written.read_sums(connection, day, &until)?.is_empty() {
+    if written.add_daily_sums(connection, day, &until)?.is_empty() {
         return Ok(false);
     }
     let condition = "usage_by_time WHERE u.is_summed = 1 AND u.started_at >= ?2 AND u.started_at < ?3";
-    read.read(connection, condition, params![LEFT_BY_OWN_LIMIT, day, until], |_| true)?;
+    read.add_replies(connection, condition, params![REASON_CLIENT_LIMIT, day, until], |_| true)?;
     Ok(written.summaries != read.summaries)
 }
 
 /// Deletes the sums of a day, because a call was added to it.
-pub(super) fn forget_day(connection: &Connection, day: &str) -> rusqlite::Result<()> {
+pub(super) fn delete_day(connection: &Connection, day: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM cut_sums WHERE day = ?1")?.execute([day]).map(|_| ())
 }
 

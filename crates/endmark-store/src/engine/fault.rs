@@ -9,13 +9,13 @@ use crate::records::CutId;
 
 /// Error of a statement, without the path of the file.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum StatementError {
     /// SQLite reported an error.
     Sqlite(rusqlite::Error),
     /// The intent does not exist.
     NoSuchCut(CutId),
     /// Kept outputs have reached their quota, and none of them may be removed.
-    NoRoom {
+    QuotaExceeded {
         /// Maximum total size of the kept outputs.
         max_bytes: u64,
     },
@@ -23,25 +23,25 @@ pub(crate) enum Fault {
     Store(StoreError),
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for StatementError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StatementError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
 impl StoreError {
-    pub(crate) fn from_fault(path: &Path, fault: &Fault) -> Self {
+    pub(crate) fn from_fault(path: &Path, fault: &StatementError) -> Self {
         match fault {
-            Fault::Sqlite(error) => Self::from_sqlite(path, error),
-            Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
-            Fault::NoRoom { max_bytes } => Self::NoRoomForOutput { max_bytes: *max_bytes },
-            Fault::Store(error) => error.clone(),
+            StatementError::Sqlite(error) => Self::from_sqlite(path, error),
+            StatementError::NoSuchCut(id) => Self::NoSuchCut(*id),
+            StatementError::QuotaExceeded { max_bytes } => Self::NoRoomForOutput { max_bytes: *max_bytes },
+            StatementError::Store(error) => error.clone(),
         }
     }
 
@@ -51,7 +51,7 @@ impl StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
             Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
-            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DiskFull) => Self::DiskFull { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 Self::Denied { path, detail }

@@ -1,5 +1,5 @@
-//! The journal of an instance that shares a PostgreSQL database: the amounts that it may spend, and the data that it
-//! has not reported yet.
+//! The journal of an instance that shares a PostgreSQL database: the amounts that the instance may spend, and
+//! the data that it has not reported yet.
 
 pub(crate) mod recoveries;
 pub(crate) mod rows;
@@ -12,14 +12,15 @@ use endmark_context::budget::pace::MAX_CHANGES;
 use endmark_context::budget::{Account, Scope, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::budgets::{SUM_LIMIT, budget_integer};
-use super::integers::{integer, natural};
+use super::budgets::{MAX_SUM, budget_integer};
+use super::integers::{from_sql_integer, to_sql_integer};
 use super::keys;
-use crate::engine::Fault;
+use crate::engine::StatementError;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
-/// The columns of a call's row in the database, with their types. Most of them are in the file's `usage` table.
+/// The columns of a call's row in the database, with their types. Most of them are also columns of `usage` in
+/// the file.
 pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
     ("started_at", "timestamptz"),
     ("request_id", "text"),
@@ -59,7 +60,7 @@ pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
     ("total_ms", "double precision"),
 ];
 
-/// The columns that are in the tables of [`CALLS_BESIDE`] in the file, each with its name there.
+/// The columns that come from the tables of [`EXTRA_COLUMN_JOINS`] in the file, each with its name there.
 const EXTRA_COLUMNS: [(&str, &str); 9] = [
     ("cache_written_tokens", "w.tokens"),
     ("cache_written_1h_tokens", "w.tokens_1h"),
@@ -72,8 +73,8 @@ const EXTRA_COLUMNS: [(&str, &str); 9] = [
     ("web_searches", "b.web_searches"),
 ];
 
-/// Joins the tables with further columns of a call.
-pub(super) const CALLS_BESIDE: &str = "LEFT JOIN usage_cache_writes w USING (request_id, call)
+/// Joins the tables that contain further columns of a call.
+pub(super) const EXTRA_COLUMN_JOINS: &str = "LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates e USING (request_id, call) LEFT JOIN usage_billing b USING (request_id, call)";
 
 /// Returns the columns of `usage` that the database also has.
@@ -82,14 +83,14 @@ pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
 }
 
-/// Returns the SQL of a column's value, read from `usage u` and [`CALLS_BESIDE`].
+/// Returns the SQL for the value of a column, read from `usage u` and [`EXTRA_COLUMN_JOINS`].
 fn value_sql(name: &str) -> String {
     let beside = EXTRA_COLUMNS.into_iter().find(|(column, _)| *column == name);
     beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())
 }
 
-/// Triggers that record which data was not reported yet. Only a journal has them, because they would slow the
-/// transactions of any store by about 10 %.
+/// Triggers that record unreported data. Only a journal has them, because they slow down all transactions by
+/// about 10 %.
 const TRIGGERS: &str = "
 CREATE TRIGGER usage_in_journal AFTER INSERT ON usage BEGIN
   INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
@@ -107,15 +108,15 @@ END;";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instance {
     pub(crate) id: String,
-    /// The token by which the database knows the instance.
+    /// The token by which the database recognizes the instance.
     pub(crate) token: String,
-    /// The token that replaces it at the next report.
-    pub(crate) pending: String,
-    /// The version of its snapshot of keys.
+    /// The token that replaces `token` with the next report.
+    pub(crate) next_token: String,
+    /// The version of the keys in the journal.
     pub(crate) keys_version: i64,
 }
 
-/// A request for a share of a budget, without the report of spending.
+/// A request for a share of a budget, made without a report of costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareRequest {
     pub(crate) key: BudgetKey,
@@ -123,19 +124,19 @@ pub(crate) struct ShareRequest {
 }
 
 impl ShareRequest {
-    /// Returns the rest of a share without requesting one.
-    fn of_rest(key: BudgetKey) -> Self {
-        Self { key, wanted: WantedShare { returns: true, ..WantedShare::default() } }
+    /// Creates a request that only returns the unused rest of a share.
+    fn returning_rest(key: BudgetKey) -> Self {
+        Self { key, wanted: WantedShare { returns_unused: true, ..WantedShare::default() } }
     }
 }
 
-/// The data to report in one transaction, except rows.
+/// The data to report in one transaction, except the rows of calls.
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub(crate) struct DueReport {
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
-    /// Budgets that calls in progress use, and for which nothing is requested.
+    /// Budgets that calls in progress use, for which no share is requested.
     pub(crate) in_progress: Vec<BudgetKey>,
-    /// Whether there is more than fits into one transaction.
+    /// Whether more data is due than one transaction may contain.
     pub(crate) is_more: bool,
     /// Whether there are outputs or summaries to upload.
     pub(crate) has_uploads: bool,
@@ -145,27 +146,27 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct GrantedShare {
     pub(crate) key: BudgetKey,
-    /// The cost of calls that the report contained.
+    /// The cost of calls that this report contained.
     pub(crate) reported: u64,
-    /// The reported cost plus the amount that calls in progress held at the time.
+    /// The reported cost, plus the amount that calls in progress held when the report was prepared.
     pub(crate) used: u64,
     pub(crate) granted: u64,
     pub(crate) spent_elsewhere: u64,
     pub(crate) is_tight: bool,
     /// Amount added to the configured limit.
     pub(crate) extra: u64,
-    /// Whether the session's closing call was made.
+    /// Whether the session's closing call was already made.
     pub(crate) is_closed: bool,
 }
 
-/// Turns a new file into the journal of an instance, or checks that it is one. Fails if the file is a store with
-/// records of its own. The caller provides the transaction.
+/// Turns a new file into the journal of an instance, or checks that it already is a journal. Fails if the
+/// file is a store with records of its own. The caller provides the transaction.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     if let Some(instance) = query_instance(connection).map_err(failed)? {
-        // The journals of older versions lack these triggers.
+        // Journals of older versions lack these triggers.
         connection.execute_batch(runs::TRIGGERS).map_err(failed)?;
-        recoveries::begin(connection).map_err(failed)?;
+        recoveries::create_trigger(connection).map_err(failed)?;
         return Ok(instance);
     }
     let is_used: bool = connection
@@ -176,7 +177,7 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
         )
         .map_err(failed)?;
     if is_used {
-        return Err(StoreError::NotAJournal { path: path.to_owned() });
+        return Err(StoreError::UnusableJournal { path: path.to_owned() });
     }
     create(connection, random).map_err(failed)?;
     Ok(Instance { id: random.to_owned(), keys_version: -1, ..Instance::default() })
@@ -187,13 +188,13 @@ fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TRIGGERS)?;
     connection.execute_batch(uploads::TRIGGERS)?;
     connection.execute_batch(runs::TRIGGERS)?;
-    recoveries::begin(connection)?;
+    recoveries::create_trigger(connection)?;
     let sql = "INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')";
     connection.execute(sql, [random]).map(|_| ())
 }
 
-/// Fails if the file is the journal of an instance, because its budgets admit nothing without the database.
-pub(crate) fn refuse(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+/// Fails if the file is the journal of an instance. Its budgets admit no calls without the database.
+pub(crate) fn fail_if_journal(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     match query_instance(connection).map_err(|error| StoreError::from_sqlite(path, &error))? {
         Some(_) => Err(StoreError::IsJournal { path: path.to_owned() }),
         None => Ok(()),
@@ -206,7 +207,7 @@ fn query_instance(connection: &Connection) -> rusqlite::Result<Option<Instance>>
             Ok(Instance {
                 id: row.get(0)?,
                 token: row.get(1)?,
-                pending: row.get(2)?,
+                next_token: row.get(2)?,
                 keys_version: row.get(3)?,
             })
         })
@@ -214,15 +215,15 @@ fn query_instance(connection: &Connection) -> rusqlite::Result<Option<Instance>>
 }
 
 /// Writes the identity of this instance.
-pub(crate) fn save_instance(connection: &Connection, instance: &Instance) -> Result<(), Fault> {
-    let Instance { id, token, pending, .. } = instance;
+pub(crate) fn save_instance(connection: &Connection, instance: &Instance) -> Result<(), StatementError> {
+    let Instance { id, token, next_token: pending, .. } = instance;
     connection.execute("UPDATE journal SET instance = ?1, token = ?2, pending = ?3", [id, token, pending])?;
     Ok(())
 }
 
-/// Discards the granted shares, because the database may have granted them to others. Every budget is then reported
-/// again.
-pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<(), Fault> {
+/// Discards the granted shares, because the database may have granted them to others. Schedules a report of
+/// every budget.
+pub(crate) fn discard_grants(connection: &Connection, leases: &Leases) -> Result<(), StatementError> {
     leases.recall_all();
     connection.execute(
         "INSERT INTO journal_changes (scope, subject, window, unit)
@@ -233,8 +234,11 @@ pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<
     Ok(())
 }
 
-/// Marks budgets to be reported, because the database still has earlier shares of them.
-pub(crate) fn mark_shares(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+/// Schedules a report of these budgets, because the database still records earlier shares of them.
+pub(crate) fn schedule_reports(
+    connection: &Connection,
+    shares: &[(BudgetKey, u64)],
+) -> Result<(), StatementError> {
     for (key, _) in shares {
         connection
             .prepare_cached(
@@ -245,10 +249,13 @@ pub(crate) fn mark_shares(connection: &Connection, shares: &[(BudgetKey, u64)]) 
     Ok(())
 }
 
-/// Raises the spending recorded here to the amounts that the database has. The file has no entries for these calls.
-pub(crate) fn raise_spent(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+/// Raises the spent amounts to those of the database. The file has no entries for the difference.
+pub(crate) fn raise_spent_amounts(
+    connection: &Connection,
+    shares: &[(BudgetKey, u64)],
+) -> Result<(), StatementError> {
     for (key, spent) in shares {
-        let spent = integer(*spent).min(SUM_LIMIT);
+        let spent = to_sql_integer(*spent).min(MAX_SUM);
         connection
             .prepare_cached(
                 "INSERT INTO budgets (scope, subject, window, unit, spent, forgotten) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
@@ -260,32 +267,32 @@ pub(crate) fn raise_spent(connection: &Connection, shares: &[(BudgetKey, u64)]) 
     Ok(())
 }
 
-/// Adds to a budget of a journal what other instances spent and may spend.
-pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> Account {
-    // Any amount that is not granted here counts as held, because it may be granted to others.
+/// Adds the amounts that other instances spent and may spend to a budget of a journal.
+pub(super) fn with_other_instances(account: Account, granted: u64, elsewhere: u64) -> Account {
+    // An amount that was not granted to this instance counts as held, because it may be granted to others.
     let held = account.limit.saturating_sub(elsewhere).saturating_sub(granted);
     Account {
         spent: account.spent.saturating_add(elsewhere),
         held: account.held.saturating_add(held),
-        elsewhere: held,
+        held_elsewhere: held,
         ..account
     }
 }
 
-/// Collects the data to report to the database, each budget once. A closing instance returns all its unused shares.
-/// The journal deducts returned amounts before the database learns of them. `with_report` returns the share to
-/// request for a budget with reported costs.
-pub(crate) fn prepare(
+/// Collects the data to report to the database, with one report for each budget. A closing instance returns
+/// all its unused shares. The journal deducts returned amounts before the database learns of them.
+/// `with_report` returns the share to request for a budget with reported costs.
+pub(crate) fn collect_due_report(
     connection: &Connection,
     leases: &Leases,
     requests: &[ShareRequest],
     with_report: impl Fn(&BudgetKey) -> WantedShare,
     is_closing: bool,
-) -> Result<Due, Fault> {
-    let mut due = Due { has_uploads: uploads::are_due(connection)?, ..Due::default() };
+) -> Result<DueReport, StatementError> {
+    let mut due = DueReport { has_uploads: uploads::has_uploads(connection)?, ..DueReport::default() };
     for request in requests {
-        let (report, is_lowered) = report(connection, leases, request)?;
-        if request.wanted.leaves_calls(&report) {
+        let (report, is_lowered) = prepare_share_report(connection, leases, request)?;
+        if request.wanted.has_calls_in_progress(&report) {
             due.in_progress.push(request.key.clone());
         }
         if request.wanted.is_due(is_lowered) {
@@ -293,19 +300,19 @@ pub(crate) fn prepare(
         }
     }
     let changed: Vec<BudgetKey> = connection
-        // If the limit were a parameter, SQLite would plan the statement again each time.
+        // If the limit were a parameter, SQLite would plan the statement again at each execution.
         .prepare_cached(&format!(
             "SELECT scope, subject, window, unit FROM journal_changes LIMIT {MAX_CHANGES}"
         ))?
-        .query_map([], key)?
+        .query_map([], read_key)?
         .collect::<rusqlite::Result<_>>()?;
     due.is_more |= changed.len() >= MAX_CHANGES as usize;
-    let unspent = if is_closing { open_shares(connection)? } else { Vec::new() };
-    let unspent = unspent.into_iter().map(ShareRequest::of_rest);
+    let unspent = if is_closing { query_open_shares(connection)? } else { Vec::new() };
+    let unspent = unspent.into_iter().map(ShareRequest::returning_rest);
     let changed = changed.into_iter().map(|key| ShareRequest { wanted: with_report(&key), key });
     for request in unspent.chain(changed) {
         if !due.shares.iter().any(|(known, _)| *known == request.key) {
-            let (report, _) = report(connection, leases, &request)?;
+            let (report, _) = prepare_share_report(connection, leases, &request)?;
             due.shares.push((request.key, report));
         }
     }
@@ -313,13 +320,13 @@ pub(crate) fn prepare(
 }
 
 /// Reads the budget from a row whose first columns are scope, subject, window and unit.
-pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
+pub(super) fn read_key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
     Ok(BudgetKey::from_columns(&scope, row.get(1)?, row.get(2)?, &unit))
 }
 
-/// Returns the report about a share, and whether part of the share is returned.
-fn report(
+/// Returns the report for a share, and whether it returns a part of the share.
+fn prepare_share_report(
     connection: &Connection,
     leases: &Leases,
     request: &ShareRequest,
@@ -340,12 +347,13 @@ fn report(
         .query_row(place, |row| row.get(0))
         .optional()?
         .unwrap_or_default();
-    // Only the returned part must not be used any more. A lease within the rest stays valid.
-    let (unwritten, in_use) = if wanted.returns { leases.recall_key(key) } else { leases.uncommitted(key) };
-    let spent = natural(spent);
-    let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
-    let report = wanted.report(natural(granted), spent, used);
-    let is_lowered = report.granted < natural(granted);
+    // Only the returned part must no longer be used. A lease that fits into the rest stays valid.
+    let (unwritten, in_use) =
+        if wanted.returns_unused { leases.recall_key(key) } else { leases.uncommitted(key) };
+    let spent = from_sql_integer(spent);
+    let used = spent.saturating_add(from_sql_integer(held)).saturating_add(unwritten).saturating_add(in_use);
+    let report = wanted.report(from_sql_integer(granted), spent, used);
+    let is_lowered = report.granted < from_sql_integer(granted);
     if is_lowered {
         connection
             .prepare_cached(
@@ -362,14 +370,14 @@ fn report(
     Ok((report, is_lowered))
 }
 
-/// Replaces the escape of U+0000, because PostgreSQL rejects it in text.
+/// Replaces the JSON escape of U+0000, because PostgreSQL rejects it in text.
 fn without_nul(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         kept.push_str(before);
-        // An escape has at least two bytes, and the first two are ASCII.
+        // An escape has at least two bytes, and these two are ASCII.
         let length = if escape.starts_with("\\u0000") { 6 } else { 2.min(escape.len()) };
         kept.push_str(if length == 6 { "\\ufffd" } else { &escape[..length] });
         rest = &escape[length..];
@@ -378,19 +386,19 @@ fn without_nul(json: &str) -> String {
     kept
 }
 
-/// Records the granted shares after the database committed a report.
-pub(crate) fn apply(
+/// Records the granted shares after the database has committed a report.
+pub(crate) fn record_grants(
     connection: &Connection,
     leases: &Leases,
     through: i64,
     shares: &[GrantedShare],
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     connection.prepare_cached("DELETE FROM journal_rows WHERE number <= ?1")?.execute([through])?;
     for share in shares {
         let GrantedShare { key, reported, granted, spent_elsewhere, .. } = share;
         let (scope, unit) = (key.scope.name(), key.unit.name());
         if key.scope == Scope::Session {
-            apply_to_session(connection, share)?;
+            record_session_state(connection, share)?;
         }
         connection
             .prepare_cached(
@@ -405,14 +413,14 @@ pub(crate) fn apply(
                    AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
             )?
             .execute(params![scope, key.subject, key.window, unit, budget_integer(*reported)])?;
-        // Plan the lease of this process again from the new grant, which is never smaller than the lease.
-        leases.touch(key);
+        // Plan this process's lease again from the new grant, which is never smaller than the lease.
+        leases.schedule_plan(key);
     }
     Ok(())
 }
 
-/// Records whether a session was raised or closed.
-fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::Result<()> {
+/// Records the amount by which a session's budget was raised, and whether the session is closed.
+fn record_session_state(connection: &Connection, share: &GrantedShare) -> rusqlite::Result<()> {
     let GrantedShare { key, extra, is_closed, .. } = share;
     let unit = key.unit.name();
     if *extra > 0 || *is_closed {
@@ -431,9 +439,9 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
     Ok(())
 }
 
-/// Deletes shares of budgets whose day or month ended before this day, unless they have unreported data. The database
-/// does the same.
-pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fault> {
+/// Deletes shares of budgets whose day or month ended before this day, unless they have unreported data. The
+/// database deletes the same budgets.
+pub(crate) fn delete_ended_shares(connection: &Connection, day: &str) -> Result<(), StatementError> {
     connection.execute(
         "DELETE FROM journal_shares WHERE window < ?1
            AND (length(window) = 10 OR length(window) = 7 AND window < substr(?1, 1, 7))
@@ -447,21 +455,21 @@ pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fau
 }
 
 /// Whether everything was reported.
-pub(crate) fn is_empty(connection: &Connection) -> Result<bool, Fault> {
+pub(crate) fn is_everything_reported(connection: &Connection) -> Result<bool, StatementError> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM journal_rows) AND NOT EXISTS (SELECT 1 FROM journal_changes)";
     let is_told = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    Ok(is_told && !uploads::are_due(connection)?)
+    Ok(is_told && !uploads::has_uploads(connection)?)
 }
 
-/// Returns the budgets with a granted amount that is not spent.
-fn open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
+/// Returns the budgets whose granted amount is not completely spent.
+fn query_open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
     connection
         .prepare_cached(
             "SELECT s.scope, s.subject, s.window, s.unit FROM journal_shares s LEFT JOIN budgets b ON b.scope = s.scope
                AND b.subject = s.subject AND b.window = s.window AND b.unit = s.unit
              WHERE s.granted > coalesce(b.spent, 0)",
         )?
-        .query_map([], key)?
+        .query_map([], read_key)?
         .collect()
 }
 
@@ -471,7 +479,7 @@ pub(crate) fn replace_keys(
     version: i64,
     all: &str,
     secrets: &str,
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     connection.execute_batch("DELETE FROM keys; DELETE FROM key_secrets;")?;
     keys::add_all(connection, all, secrets)?;
     connection.execute("UPDATE journal SET keys_version = ?1", [version])?;
@@ -507,16 +515,16 @@ mod tests {
             extra: 0,
             is_closed: false,
         });
-        apply(&session, &leases, 0, &shares).unwrap();
-        // A call in progress holds a part, and that part stays granted.
+        record_grants(&session, &leases, 0, &shares).unwrap();
+        // The granted amount includes the hold of a call in progress, and stays granted.
         session
             .execute_batch(
                 "INSERT INTO budgets (scope, subject, window, unit, held) VALUES ('session', 'a', 'ever', 'tokens', 4),
                    ('session', 'b', 'ever', 'tokens', 4)",
             )
             .unwrap();
-        let requests = shares.map(|share| ShareRequest::of_rest(share.key));
-        let due = prepare(&session, &leases, &requests, |_| WantedShare::default(), true).unwrap();
+        let requests = shares.map(|share| ShareRequest::returning_rest(share.key));
+        let due = collect_due_report(&session, &leases, &requests, |_| WantedShare::default(), true).unwrap();
         let reported: Vec<_> =
             due.shares.iter().map(|(key, report)| (key.subject.as_str(), report.granted)).collect();
         assert_eq!(reported, [("a", 4), ("b", 4)]);

@@ -1,16 +1,20 @@
-//! SQL statements for keys. They store only hashes of secrets.
+//! SQL statements for keys. The tables contain only hashes of secrets.
 
 use endmark_context::budget::RateLimits;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::integers::{integer, natural};
+use super::integers::{from_sql_integer, to_sql_integer};
 use super::outputs::unix_seconds;
-use crate::engine::{Fault, Reader};
+use crate::engine::{Reader, StatementError};
 use crate::error::StoreError;
 use crate::keys::{FoundKey, Key, KeyBudget, NewKey};
 
 /// Creates a key with one secret. Returns `false` if the name is taken.
-pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
+pub(crate) fn add(
+    connection: &Connection,
+    new: &NewKey,
+    secret_sha256: &str,
+) -> Result<bool, StatementError> {
     let added = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at,
@@ -22,12 +26,12 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
             new.models.join("\n"),
             new.budget.map(|budget| budget.unit.name()),
             new.budget.map(|budget| budget.period.name()),
-            new.budget.map(|budget| integer(budget.limit)),
-            new.ends_at.map(integer),
+            new.budget.map(|budget| to_sql_integer(budget.limit)),
+            new.ends_at.map(to_sql_integer),
             unix_seconds(),
-            new.rates.requests_per_minute.map(integer),
-            new.rates.tokens_per_minute.map(integer),
-            new.rates.parallel.map(integer),
+            new.rates.requests_per_minute.map(to_sql_integer),
+            new.rates.tokens_per_minute.map(to_sql_integer),
+            new.rates.parallel.map(to_sql_integer),
         ])?;
     if added > 0 {
         add_secret(connection, &new.name, secret_sha256)?;
@@ -35,21 +39,21 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
     Ok(added > 0)
 }
 
-fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Result<(), Fault> {
+fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Result<(), StatementError> {
     connection
         .prepare_cached("INSERT INTO key_secrets (sha256, name) VALUES (?1, ?2)")?
         .execute([secret_sha256, name])?;
     Ok(())
 }
 
-/// Adds a new secret to a key. Its other secrets expire after the overlap, or earlier if they already had to. Returns
-/// whether the key exists and is not revoked.
+/// Adds a new secret to a key. Its other secrets expire after the overlap, unless they already expire
+/// earlier. Returns whether the key exists and is not revoked.
 pub(crate) fn rotate(
     connection: &Connection,
     name: &str,
     secret_sha256: &str,
     overlap_seconds: u64,
-) -> Result<bool, Fault> {
+) -> Result<bool, StatementError> {
     let is_there: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM keys WHERE name = ?1 AND revoked_at IS NULL)")?
         .query_row([name], |row| row.get(0))?;
@@ -61,21 +65,22 @@ pub(crate) fn rotate(
         .execute(params![name, unix_seconds()])?;
     connection
         .prepare_cached("UPDATE key_secrets SET ends_at = min(coalesce(ends_at, ?2), ?2) WHERE name = ?1")?
-        .execute(params![name, unix_seconds().saturating_add(integer(overlap_seconds))])?;
+        .execute(params![name, unix_seconds().saturating_add(to_sql_integer(overlap_seconds))])?;
     add_secret(connection, name, secret_sha256)?;
     Ok(true)
 }
 
-/// Revokes a key. Returns whether an unrevoked key of this name existed.
-pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault> {
+/// Revokes a key. Returns whether the key existed and was not revoked yet.
+pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, StatementError> {
     let revoked = connection
         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
         .execute(params![name, unix_seconds()])?;
     Ok(revoked > 0)
 }
 
-/// Adds missing keys with their secrets, given as two arrays of JSON objects. Existing keys can only be revoked.
-pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Result<(), Fault> {
+/// Adds missing keys with their secrets, given as two arrays of JSON objects. An existing key is changed only
+/// if it has to be revoked.
+pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Result<(), StatementError> {
     connection.execute(
         "INSERT INTO key_secrets (sha256, name, ends_at)
          SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)
@@ -95,7 +100,7 @@ pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Resu
     Ok(())
 }
 
-/// Returns all keys and the hashes of their secrets, as two arrays of JSON objects.
+/// Returns all keys, and the hashes of their secrets, as two arrays of JSON objects.
 pub(super) fn read_all_as_json(connection: &Connection) -> rusqlite::Result<(String, String)> {
     connection.query_row(
         "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
@@ -108,7 +113,7 @@ pub(super) fn read_all_as_json(connection: &Connection) -> rusqlite::Result<(Str
     )
 }
 
-const COLUMNS: &str =
+const KEY_COLUMNS: &str =
     "SELECT k.name, k.models, k.budget_unit, k.budget_period, k.budget_limit, k.ends_at, k.created_at,
   k.revoked_at, k.requests_per_minute, k.tokens_per_minute, k.parallel";
 
@@ -117,8 +122,8 @@ impl Reader {
     pub fn keys(&self) -> Result<Vec<Key>, StoreError> {
         let read = || {
             self.connection()
-                .prepare(&format!("{COLUMNS} FROM keys k ORDER BY k.name"))?
-                .query_map([], key)?
+                .prepare(&format!("{KEY_COLUMNS} FROM keys k ORDER BY k.name"))?
+                .query_map([], read_key)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.store_error(&error))
@@ -129,11 +134,11 @@ impl Reader {
         let read = || {
             self.connection()
                 .prepare(&format!(
-                    "{COLUMNS}, s.ends_at FROM key_secrets s JOIN keys k USING (name) WHERE s.sha256 = ?1"
+                    "{KEY_COLUMNS}, s.ends_at FROM key_secrets s JOIN keys k USING (name) WHERE s.sha256 = ?1"
                 ))?
                 .query_row([sha256], |row| {
-                    let secret_ends_at = row.get::<_, Option<i64>>(11)?.map(natural);
-                    Ok(FoundKey { key: key(row)?, secret_ends_at })
+                    let secret_ends_at = row.get::<_, Option<i64>>(11)?.map(from_sql_integer);
+                    Ok(FoundKey { key: read_key(row)?, secret_ends_at })
                 })
                 .optional()
         };
@@ -141,12 +146,13 @@ impl Reader {
     }
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
+fn read_key(row: &Row<'_>) -> rusqlite::Result<Key> {
     let models: String = row.get(1)?;
     let (unit, period): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
     let limit: Option<i64> = row.get(4)?;
-    let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
-    let budget = KeyBudget::from_columns(unit.as_deref(), period.as_deref(), limit.map(natural));
+    let number =
+        |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(from_sql_integer));
+    let budget = KeyBudget::from_columns(unit.as_deref(), period.as_deref(), limit.map(from_sql_integer));
     Ok(Key {
         name: row.get(0)?,
         models: models.lines().map(str::to_owned).collect(),
@@ -157,7 +163,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
             parallel: number(10)?,
         },
         ends_at: number(5)?,
-        created_at: natural(row.get(6)?),
+        created_at: from_sql_integer(row.get(6)?),
         revoked_at: number(7)?,
     })
 }

@@ -1,4 +1,4 @@
-//! SQL statements for leases, and for calls that are held in them.
+//! SQL statements for leases, and for the calls that are held in them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,18 +7,18 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::{Connection, Params, ToSql, params};
 
 use crate::calls::Call;
-use crate::engine::budgets::{self, SUM_LIMIT};
-use crate::engine::integers::integer;
+use crate::engine::budgets::{self, MAX_SUM};
+use crate::engine::integers::to_sql_integer;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::encoding::clip;
 use crate::owner::{self, DeadOwner};
 
-/// Entries written by one statement. Starting and ending a statement is most of its cost.
-const ENTRIES_TOGETHER: usize = 16;
+/// Entries that one statement writes. Most of a statement's cost is its start and end.
+const ENTRIES_PER_STATEMENT: usize = 16;
 
-/// The statement for one entry, and the statement for [`ENTRIES_TOGETHER`] entries.
-static SETTLE: LazyLock<[String; 2]> = LazyLock::new(|| {
-    [1, ENTRIES_TOGETHER].map(|entries| {
+/// The statements that insert one entry and [`ENTRIES_PER_STATEMENT`] entries.
+static INSERT_ENTRIES: LazyLock<[String; 2]> = LazyLock::new(|| {
+    [1, ENTRIES_PER_STATEMENT].map(|entries| {
         let rows = vec!["(?, ?, ?, ?, ?, ?, '', ?, ?)"; entries].join(", ");
         format!(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
@@ -27,7 +27,7 @@ static SETTLE: LazyLock<[String; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Plans changed leases and writes them, in the current transaction.
+/// Plans and writes changed leases in the current transaction.
 pub(super) fn write(
     connection: &Connection,
     owner: &str,
@@ -35,7 +35,7 @@ pub(super) fn write(
     changed: &[(Arc<BudgetKey>, u64)],
 ) -> rusqlite::Result<()> {
     for (key, limit) in changed {
-        let standing = budgets::read_standing(connection, owner, key, *limit)?;
+        let standing = budgets::read_budget_row(connection, owner, key, *limit)?;
         let Some((amount, in_use)) = leases.plan(key, standing) else { continue };
         let place = params![key.scope.name(), key.subject, key.window, key.unit.name(), owner];
         if amount == 0 {
@@ -57,8 +57,8 @@ pub(super) fn write(
                     key.window,
                     key.unit.name(),
                     owner,
-                    integer(amount),
-                    integer(in_use)
+                    to_sql_integer(amount),
+                    to_sql_integer(in_use)
                 ],
             )?;
         }
@@ -68,12 +68,12 @@ pub(super) fn write(
 
 /// Writes the entries of calls that were held in leases, in the transaction that writes their rows.
 pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]) -> rusqlite::Result<()> {
-    let (together, rest) = entries.as_chunks::<ENTRIES_TOGETHER>();
-    for entries in together.iter().map(<[_; ENTRIES_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
-        let mut statement = connection.prepare_cached(&SETTLE[usize::from(entries.len() > 1)])?;
+    let (together, rest) = entries.as_chunks::<ENTRIES_PER_STATEMENT>();
+    for entries in together.iter().map(<[_; ENTRIES_PER_STATEMENT]>::as_slice).chain(rest.chunks(1)) {
+        let mut statement = connection.prepare_cached(&INSERT_ENTRIES[usize::from(entries.len() > 1)])?;
         let mut place = 0;
         for (Call { started, .. }, LeasedAmount { key, held, cost }) in entries {
-            let (held, cost) = (integer(*held), integer(*cost));
+            let (held, cost) = (to_sql_integer(*held), to_sql_integer(*cost));
             let values: [&dyn ToSql; 8] = [
                 &clip(&started.request_id),
                 &started.call,
@@ -103,9 +103,9 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
             key.window,
             key.unit.name(),
             budgets::budget_integer(*cost),
-            SUM_LIMIT
+            MAX_SUM
         ];
-        // Nearly every budget exists, and an upsert costs more than an update.
+        // Update first: nearly every budget exists, and an upsert costs more than an update.
         let update = "UPDATE budgets SET spent = min(spent + ?5, ?6)
                       WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4";
         if connection.prepare_cached(update)?.execute(values)? == 0 {
@@ -116,18 +116,19 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
     Ok(())
 }
 
-/// Returns all leases of an ending process. Entries replace the amounts that its calls in progress hold.
-pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCall]) -> rusqlite::Result<()> {
+/// Deletes the leases of an ending process. Inserts entries for the amounts that its calls in progress still
+/// hold.
+pub(super) fn return_all(connection: &Connection, owner: &str, calls: &[LeasedCall]) -> rusqlite::Result<()> {
     for call in calls {
         for LeasedAmount { key, held, .. } in &call.amounts {
-            budgets::enter(connection, owner, (&call.request_id, call.call), key, *held)?;
+            budgets::insert_entry(connection, owner, (&call.request_id, call.call), key, *held)?;
         }
     }
     execute(connection, "DELETE FROM budget_leases WHERE owner = ?1", [owner])
 }
 
 /// Deletes the leases of dead processes, and charges their calls. The caller holds the database's write lock.
-pub(crate) fn forget_dead(
+pub(crate) fn settle_dead_processes(
     connection: &Connection,
     database: &Path,
     left: &[DeadOwner],

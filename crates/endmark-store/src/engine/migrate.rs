@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
 
-/// One migration. Its statements can be repeated, here and in the `sqlite3` shell (PC-7).
+/// One migration. Its statements can be repeated without harm, here and in the `sqlite3` shell (PC-7).
 struct Migration {
     version: u32,
     name: &'static str,
@@ -30,17 +30,17 @@ pub(crate) fn newest_known() -> u32 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
-/// The table of applied migrations. The checksum detects a migration that was changed afterwards.
+/// The table of applied migrations. The checksum detects a migration whose text was changed later.
 const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL,
   applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
 
-/// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a new file
-/// do not both apply them.
+/// Applies missing migrations. The caller holds the database's write lock, so that two processes do not both
+/// migrate a new file.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     connection.execute_batch(SCHEMA_MIGRATIONS).map_err(failed)?;
-    let found = verify(connection, path)?;
+    let found = verified_version(connection, path)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         connection.execute_batch(migration.sql).map_err(failed)?;
         connection
@@ -53,7 +53,7 @@ pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
-/// Checks that a reader finds the expected tables. A reader does not migrate.
+/// Checks that the store has the tables that this version expects. A reader does not migrate.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let has_migrations: bool = connection
         .query_row(
@@ -62,9 +62,9 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
             |row| row.get(0),
         )
         .map_err(|error| StoreError::from_sqlite(path, &error))?;
-    let found = if has_migrations { verify(connection, path)? } else { 0 };
+    let found = if has_migrations { verified_version(connection, path)? } else { 0 };
     if found < newest_known() {
-        return Err(StoreError::Older { path: path.to_owned(), found, known: newest_known() });
+        return Err(StoreError::OlderSchema { path: path.to_owned(), found, known: newest_known() });
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
 /// Returns the number of the newest migration in the store. Fails if this version does not know it, or if the text of
 /// a migration differs. Texts are compared first, because another build may use the same numbers for different
 /// migrations.
-fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
+fn verified_version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let applied = || {
         connection
             .prepare("SELECT version, sha256 FROM schema_migrations ORDER BY version")?
@@ -88,7 +88,7 @@ fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     }
     let found = applied.last().map_or(0, |(version, _)| *version);
     if found > newest_known() {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known: newest_known() });
+        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: newest_known() });
     }
     Ok(found)
 }

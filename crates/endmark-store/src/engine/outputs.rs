@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::engine::journal::uploads;
-use crate::engine::{Fault, room};
+use crate::engine::{StatementError, quota};
 use crate::outputs::NewOutput;
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 
-/// How many days the removal of an output is remembered.
+/// Days for which the store remembers that an output was removed.
 const REMOVAL_RECORD_DAYS: i64 = 30;
 
 /// Returns the current time in seconds since 1970.
@@ -19,10 +19,10 @@ pub(crate) fn unix_seconds() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Inserts the row of an output, and deletes expired outputs. A complete output with the same handle is replaced. An
-/// incomplete one stays, because another request is writing the same content.
-pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
-    forget(connection)?;
+/// Inserts the row of an output, and deletes expired outputs. Replaces a complete output with the same
+/// handle. An incomplete one stays, because another request is writing the same content.
+pub(crate) fn insert_output(connection: &Connection, output: &NewOutput) -> Result<(), StatementError> {
+    delete_expired(connection)?;
     connection
         .prepare_cached("DELETE FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL")?
         .execute([output.handle.as_str()])?;
@@ -36,7 +36,7 @@ pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), F
 }
 
 /// A stored piece of an output.
-pub(crate) struct Piece {
+pub(crate) struct CompressedPiece {
     pub(crate) ordinal: i64,
     pub(crate) first_byte: i64,
     pub(crate) first_line: i64,
@@ -44,16 +44,16 @@ pub(crate) struct Piece {
     pub(crate) content: Vec<u8>,
 }
 
-/// Adds a piece, and removes other outputs if there is not enough room. Writing counts as use of the output.
-pub(crate) fn append(
+/// Adds a piece. Removes other outputs if the quota requires it. Writing counts as use of the output.
+pub(crate) fn append_piece(
     connection: &Connection,
     handle: &str,
-    piece: &Piece,
+    piece: &CompressedPiece,
     max_bytes: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     if max_bytes > 0 {
         let bytes = i64::try_from(piece.content.len()).unwrap_or(i64::MAX);
-        room::make(connection, handle, bytes, max_bytes)?;
+        quota::free_space(connection, handle, bytes, max_bytes)?;
     }
     connection
         .prepare_cached(
@@ -68,17 +68,17 @@ pub(crate) fn append(
             piece.bytes,
             piece.content
         ])?;
-    touch(connection, handle)
+    record_use(connection, handle)
 }
 
 /// Marks the output as complete.
-pub(crate) fn finish(
+pub(crate) fn mark_complete(
     connection: &Connection,
     handle: &str,
     format: &str,
     bytes: i64,
     lines: i64,
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     connection
         .prepare_cached(
             "UPDATE outputs SET format = ?2, bytes = ?3, lines = ?4, last_used = ?5 WHERE handle = ?1",
@@ -87,8 +87,9 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Records that the output was used. If another instance keeps it, the use is also reported to the database.
-pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
+/// Records that the output was used. If another instance keeps it, schedules a report of the use to the
+/// database.
+pub(crate) fn record_use(connection: &Connection, handle: &str) -> Result<(), StatementError> {
     let touched = connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
         .execute(params![handle, unix_seconds()])?;
@@ -108,13 +109,13 @@ pub(crate) fn is_available(connection: &Connection, handle: &str) -> rusqlite::R
 }
 
 /// Deletes an output.
-pub(crate) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault> {
+pub(crate) fn delete_output(connection: &Connection, handle: &str) -> Result<(), StatementError> {
     connection.prepare_cached("DELETE FROM outputs WHERE handle = ?1")?.execute([handle])?;
     Ok(())
 }
 
 /// Deletes expired outputs, and outputs that have been incomplete for a day. Returns their number.
-pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
+pub(crate) fn delete_expired(connection: &Connection) -> Result<u64, StatementError> {
     let forgotten = connection
         .prepare_cached(
             "DELETE FROM outputs WHERE (keep_days > 0 AND last_used + keep_days * ?1 < ?2)

@@ -10,9 +10,9 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates the database, calls `identify`, settles what dead processes left unfinished, and calls `register`. It
-/// holds the database's write lock throughout, so of two processes that start together, one waits. `identify` sees
-/// the file before the calls of dead processes are added.
+/// Migrates the database, calls `identify`, settles what dead processes left unfinished, and calls
+/// `register`. All of this happens under the database's write lock, so if two processes start together, one
+/// of them waits. `identify` sees the file before the calls of dead processes are added.
 pub(crate) fn register_owner<I, T>(
     connection: &mut Connection,
     path: &Path,
@@ -29,16 +29,16 @@ pub(crate) fn register_owner<I, T>(
     let dead = owner::find_dead_owners(path).map_err(io_failed)?;
     for left in &dead {
         for call in slate::read(left.path()).map_err(io_failed)? {
-            usage::record(&transaction, &call).map_err(failed)?;
+            usage::record_interrupted(&transaction, &call).map_err(failed)?;
         }
     }
     budgets::settle_interrupted(&transaction, path, &dead).map_err(failed)?;
-    leases::forget_dead(&transaction, path, &dead).map_err(failed)?;
+    leases::settle_dead_processes(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
-    // The calls on the slates of dead processes are committed here.
+    // Commit the calls on the slates of dead processes.
     for left in dead {
-        left.remove_sign().map_err(io_failed)?;
+        left.remove_file().map_err(io_failed)?;
     }
     Ok((found, registered))
 }

@@ -1,4 +1,4 @@
-//! Reads the log over a separate connection, which creates no files.
+//! Reads the store over a separate connection, which creates no files.
 
 pub(in crate::engine) mod calls;
 mod charges;
@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::engine::connection::open_for_reading;
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::engine::migrate;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
-use crate::records::{FinalStatus, LogCursor, LogRow, LoggedPiece, Piece, Recovery};
+use crate::records::{FinalStatus, LoggedPiece, Recovery, RecoveryCursor, RecoveryRow, ReplyPiece};
 
 pub use charges::BudgetDifference;
-pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
+pub use pages::{BudgetPosition, CompactionRow, SessionOutput};
 pub(crate) use requests::{MAX_CANDIDATES, PageBuilder};
-pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow};
-pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
-pub(crate) use summary::{REPLY_PURPOSES, ReportParts};
+pub use requests::{RequestFilter, RequestFilterOptions, RequestPage, RequestRecords, RequestRow};
+pub use summary::{CutPeriod, CutReport, CutSummary, UsageSummary};
+pub(crate) use summary::{CutReportBuilder, REPLY_PURPOSES};
 pub use sums::CountedCalls;
 
 /// Reads a store, even while a gateway writes it. Reading blocks: do not use it in an async task.
@@ -50,10 +50,10 @@ pub struct LogFilter {
     /// Only rows of this request.
     pub request_id: Option<String>,
     /// Only rows that follow this one, which is the last row of a page.
-    pub before: Option<LogCursor>,
+    pub before: Option<RecoveryCursor>,
 }
 
-const COLUMNS: &str = "SELECT l.id, l.task_id, l.turn_number, l.truncation_index, l.initial_chunk_length,
+const SELECT_RECOVERIES: &str = "SELECT l.id, l.task_id, l.turn_number, l.truncation_index, l.initial_chunk_length,
   coalesce(l.resume_attempts, 0), l.final_status, l.timestamp, coalesce(r.request_id, ''), coalesce(r.slot, ''),
   coalesce(r.model, ''), coalesce(r.provider, ''), coalesce(r.cut_kind, ''), coalesce(r.outcome, ''), r.seam_style,
   coalesce(r.extra_prompt_tokens, 0), coalesce(r.extra_output_tokens, 0), coalesce(r.reason, '')
@@ -74,14 +74,14 @@ impl Reader {
     }
 
     /// Returns the newest rows, newest first, at most `limit` (PC-7).
-    pub fn recent(&self, limit: u32, filter: &LogFilter) -> Result<Vec<LogRow>, StoreError> {
-        let mut sql = format!("{COLUMNS} WHERE 1");
+    pub fn recent(&self, limit: u32, filter: &LogFilter) -> Result<Vec<RecoveryRow>, StoreError> {
+        let mut sql = format!("{SELECT_RECOVERIES} WHERE 1");
         let mut values: Vec<&dyn ToSql> = Vec::new();
         let status = filter.final_status.map(FinalStatus::name);
         let before: (&str, Option<&dyn ToSql>) = match &filter.before {
-            // The page before it was of all gateways.
-            Some(LogCursor::Finished { at, .. }) => ("l.timestamp <", Some(at)),
-            Some(LogCursor::Row(id)) => ("l.id <", Some(id)),
+            // The preceding page listed the rows of all gateways.
+            Some(RecoveryCursor::Finished { at, .. }) => ("l.timestamp <", Some(at)),
+            Some(RecoveryCursor::Row(id)) => ("l.id <", Some(id)),
             None => ("", None),
         };
         let conditions: [(&str, Option<&dyn ToSql>); 7] = [
@@ -111,10 +111,10 @@ impl Reader {
     pub fn show(&self, id: &str) -> Result<Option<Recovery>, StoreError> {
         let mut rows = Vec::new();
         if let Ok(number) = id.parse::<i64>() {
-            rows = self.rows(&format!("{COLUMNS} WHERE l.id = ?"), &[&number])?;
+            rows = self.rows(&format!("{SELECT_RECOVERIES} WHERE l.id = ?"), &[&number])?;
         }
         if rows.is_empty() {
-            rows = self.rows(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"), &[&id])?;
+            rows = self.rows(&format!("{SELECT_RECOVERIES} WHERE r.request_id = ? ORDER BY l.id"), &[&id])?;
         }
         if rows.is_empty() {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Reader {
         &self.path
     }
 
-    fn rows(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<LogRow>, StoreError> {
+    fn rows(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<RecoveryRow>, StoreError> {
         let read = || {
             self.connection
                 .prepare(sql)?
@@ -155,9 +155,9 @@ impl Reader {
     }
 
     /// Returns the rows of one request, for a list.
-    fn request_cuts(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
+    fn request_cuts(&self, request_id: &str) -> rusqlite::Result<Vec<RecoveryRow>> {
         self.connection()
-            .prepare_cached(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"))?
+            .prepare_cached(&format!("{SELECT_RECOVERIES} WHERE r.request_id = ? ORDER BY l.id"))?
             .query_map([request_id], read_log_row)?
             .collect()
     }
@@ -182,9 +182,9 @@ impl Reader {
     }
 }
 
-fn read_log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+fn read_log_row(row: &Row<'_>) -> rusqlite::Result<RecoveryRow> {
     let status: String = row.get(6)?;
-    Ok(LogRow {
+    Ok(RecoveryRow {
         id: row.get(0)?,
         task_id: row.get(1)?,
         turn_number: row.get(2)?,
@@ -208,18 +208,18 @@ fn read_log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
     })
 }
 
-fn read_piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
-    Ok(Piece {
+fn read_piece(row: &Row<'_>) -> rusqlite::Result<ReplyPiece> {
+    Ok(ReplyPiece {
         ordinal: row.get(0)?,
         strategy: row.get(1)?,
-        received_bytes: natural(row.get(2)?),
+        received_bytes: from_sql_integer(row.get(2)?),
         ending: row.get(3)?,
         stop: row.get(4)?,
         judged: row.get(5)?,
         why: row.get(6)?,
-        seam_at: row.get::<_, Option<i64>>(7)?.map(natural),
+        seam_at: row.get::<_, Option<i64>>(7)?.map(from_sql_integer),
         seam_style: row.get(8)?,
-        dropped_bytes: natural(row.get(9)?),
+        dropped_bytes: from_sql_integer(row.get(9)?),
         confidence: row.get(10)?,
         sha256: row.get(11)?,
         text: row.get(12)?,

@@ -1,16 +1,20 @@
-//! SQL statements that write cut replies: the intent, the outcome, and intents that a dead process left open.
+//! SQL statements that write cut replies: intents, outcomes, and the intents of dead processes.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::engine::Fault;
-use crate::engine::integers::{integer, natural};
+use crate::engine::StatementError;
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
 use crate::owner;
-use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
+use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, ReplyPiece};
 
 /// Writes an intent durably.
-pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> Result<CutId, Fault> {
+pub(crate) fn insert_intent(
+    connection: &Connection,
+    owner: &str,
+    cut: &CutStarted,
+) -> Result<CutId, StatementError> {
     connection
         .prepare_cached(
             "INSERT INTO open_recoveries (owner, request_id, slot, task_id, turn_number, cut_at,
@@ -23,8 +27,8 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
             cut.slot,
             cut.task_id,
             cut.turn_number,
-            cut.truncation_index.map(integer),
-            integer(cut.initial_chunk_length),
+            cut.truncation_index.map(to_sql_integer),
+            to_sql_integer(cut.initial_chunk_length),
             cut.model,
             cut.provider,
             cut.cut_kind,
@@ -32,32 +36,32 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
     Ok(CutId(connection.last_insert_rowid()))
 }
 
-/// Converts an intent of this owner to its row in the log. Returns the row's number. The owner is checked, because
-/// the number may belong to another intent if the store was recreated.
+/// Replaces an intent of this owner by a row in the log. Returns the row's number. The owner is checked,
+/// because a recreated store may have assigned the number to another intent.
 pub(crate) fn settle(
     connection: &Connection,
     owner: &str,
     id: CutId,
     settled: &CutSettled,
-) -> Result<i64, Fault> {
+) -> Result<i64, StatementError> {
     let cut = connection
         .prepare_cached(
             "DELETE FROM open_recoveries WHERE id = ?1 AND owner = ?2
              RETURNING request_id, slot, task_id, turn_number, cut_at, initial_chunk_length, model, provider,
                cut_kind",
         )?
-        .query_row(params![id.0, owner], open_cut)
+        .query_row(params![id.0, owner], read_intent)
         .optional()?
-        .ok_or(Fault::NoSuchCut(id))?;
+        .ok_or(StatementError::NoSuchCut(id))?;
     Ok(log(connection, &cut, settled)?)
 }
 
-/// Logs a cut reply without an intent. If the reply is already logged, its row is kept.
+/// Logs a cut reply without an intent. An existing row of this reply is kept.
 pub(crate) fn log_once(
     connection: &Connection,
     cut: &CutStarted,
     settled: &CutSettled,
-) -> Result<i64, Fault> {
+) -> Result<i64, StatementError> {
     let logged = connection
         .prepare_cached("SELECT log_id FROM recoveries WHERE request_id = ?1 AND slot = ?2")?
         .query_row([&cut.request_id, &cut.slot], |row| row.get(0))
@@ -82,10 +86,10 @@ pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> ru
                 "SELECT request_id, slot, task_id, turn_number, cut_at, initial_chunk_length, model, provider,
                    cut_kind FROM open_recoveries WHERE owner = ?1 ORDER BY id",
             )?
-            .query_map([owner], open_cut)?
+            .query_map([owner], read_intent)?
             .collect::<rusqlite::Result<_>>()?;
         for cut in &cuts {
-            log(connection, cut, &interruption())?;
+            log(connection, cut, &interrupted_outcome())?;
         }
         interrupted += connection.execute("DELETE FROM open_recoveries WHERE owner = ?1", [owner])?;
     }
@@ -94,11 +98,13 @@ pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> ru
 
 /// Returns the number of open intents of all processes.
 pub(crate) fn open_cuts(connection: &Connection) -> rusqlite::Result<u64> {
-    connection.query_row("SELECT count(*) FROM open_recoveries", [], |row| row.get::<_, i64>(0)).map(natural)
+    connection
+        .query_row("SELECT count(*) FROM open_recoveries", [], |row| row.get::<_, i64>(0))
+        .map(from_sql_integer)
 }
 
 /// Deletes rows that were logged more than `keep_days` days ago. Returns their number.
-pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+pub(crate) fn delete_old(connection: &Connection, keep_days: u32) -> Result<u64, StatementError> {
     let forgotten = connection.execute(
         "DELETE FROM partial_completion_log WHERE timestamp < datetime('now', '-' || ?1 || ' days')",
         [keep_days],
@@ -106,7 +112,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
     Ok(forgotten as u64)
 }
 
-fn interruption() -> CutSettled {
+fn interrupted_outcome() -> CutSettled {
     CutSettled {
         final_status: FinalStatus::Exhausted,
         resume_attempts: 0,
@@ -119,14 +125,14 @@ fn interruption() -> CutSettled {
     }
 }
 
-fn open_cut(row: &Row<'_>) -> rusqlite::Result<CutStarted> {
+fn read_intent(row: &Row<'_>) -> rusqlite::Result<CutStarted> {
     Ok(CutStarted {
         request_id: row.get(0)?,
         slot: row.get(1)?,
         task_id: row.get(2)?,
         turn_number: row.get(3)?,
-        truncation_index: row.get::<_, Option<i64>>(4)?.map(natural),
-        initial_chunk_length: natural(row.get(5)?),
+        truncation_index: row.get::<_, Option<i64>>(4)?.map(from_sql_integer),
+        initial_chunk_length: from_sql_integer(row.get(5)?),
         model: row.get(6)?,
         provider: row.get(7)?,
         cut_kind: row.get(8)?,
@@ -143,8 +149,8 @@ fn log(connection: &Connection, cut: &CutStarted, settled: &CutSettled) -> rusql
         .execute(params![
             cut.task_id,
             cut.turn_number,
-            cut.truncation_index.map(integer),
-            integer(cut.initial_chunk_length),
+            cut.truncation_index.map(to_sql_integer),
+            to_sql_integer(cut.initial_chunk_length),
             settled.resume_attempts,
             settled.final_status.name(),
         ])?;
@@ -164,8 +170,8 @@ fn log(connection: &Connection, cut: &CutStarted, settled: &CutSettled) -> rusql
             cut.cut_kind,
             settled.outcome,
             settled.seam_style,
-            integer(settled.extra_prompt_tokens),
-            integer(settled.extra_output_tokens),
+            to_sql_integer(settled.extra_prompt_tokens),
+            to_sql_integer(settled.extra_output_tokens),
             settled.reason,
         ])?;
     for piece in &settled.pieces {
@@ -174,7 +180,7 @@ fn log(connection: &Connection, cut: &CutStarted, settled: &CutSettled) -> rusql
     Ok(log_id)
 }
 
-fn log_piece(connection: &Connection, log_id: i64, piece: &Piece) -> rusqlite::Result<()> {
+fn log_piece(connection: &Connection, log_id: i64, piece: &ReplyPiece) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO recovery_pieces (log_id, ordinal, strategy, received_bytes, ending, stop, judged, why,
@@ -185,14 +191,14 @@ fn log_piece(connection: &Connection, log_id: i64, piece: &Piece) -> rusqlite::R
             log_id,
             piece.ordinal,
             piece.strategy,
-            integer(piece.received_bytes),
+            to_sql_integer(piece.received_bytes),
             piece.ending,
             piece.stop,
             piece.judged,
             piece.why,
-            piece.seam_at.map(integer),
+            piece.seam_at.map(to_sql_integer),
             piece.seam_style,
-            integer(piece.dropped_bytes),
+            to_sql_integer(piece.dropped_bytes),
             piece.confidence,
             piece.sha256,
             piece.text,

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::engine::Fault;
-use crate::engine::integers::integer;
+use crate::engine::StatementError;
+use crate::engine::integers::to_sql_integer;
 use crate::owner;
-use crate::runs::{RunEventRecord, RunRecord, RunTask};
+use crate::runs::{RunEventRecord, RunRecord, RunResumeState};
 
 /// State, reason, event name and message of a run whose supervisor died.
-const LOST: (&str, &str, &str, &str) = (
+const LOST_RUN: (&str, &str, &str, &str) = (
     "failed",
     "SUPERVISOR_LOST",
     "agent_run.failed",
@@ -23,7 +23,7 @@ pub(crate) fn write(
     owner: &str,
     run: &RunRecord,
     events: &[RunEventRecord],
-) -> Result<(), Fault> {
+) -> Result<(), StatementError> {
     let is_over = matches!(run.state.as_str(), "succeeded" | "released" | "failed");
     connection
         .prepare_cached(
@@ -59,20 +59,20 @@ pub(crate) fn write(
             run.process,
             run.session,
             run.model,
-            integer(run.input_tokens),
-            integer(run.output_tokens),
-            run.largest_call_tokens.map(integer),
-            run.limit_tokens.map(integer),
+            to_sql_integer(run.input_tokens),
+            to_sql_integer(run.output_tokens),
+            run.largest_call_tokens.map(to_sql_integer),
+            run.limit_tokens.map(to_sql_integer),
             run.context_exhaustion_risk,
-            run.cost_nanodollars.map(integer),
+            run.cost_nanodollars.map(to_sql_integer),
             run.verdict,
             run.evidence,
-            run.findings.map(integer),
+            run.findings.map(to_sql_integer),
             is_over,
         ])?;
     if run.task.is_some() || run.name.is_some() {
         let task = run.task.as_ref();
-        let of_task = |count: fn(&RunTask) -> u64| task.map_or(0, |task| integer(count(task)));
+        let of_task = |count: fn(&RunResumeState) -> u64| task.map_or(0, |task| to_sql_integer(count(task)));
         connection
             .prepare_cached(
                 "INSERT INTO run_tasks (run_id, name, asked, seconds, session_input_tokens, session_output_tokens)
@@ -103,7 +103,7 @@ pub(crate) fn write(
 
 /// Marks every run whose supervisor is dead, and returns their number. The caller holds the database's write lock.
 pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
-    let (state, reason, name, message) = LOST;
+    let (state, reason, name, message) = LOST_RUN;
     let open = "state NOT IN ('succeeded', 'released', 'failed')";
     let owners: Vec<String> = connection
         .prepare(&format!("SELECT DISTINCT owner FROM runs WHERE {open}"))?
@@ -130,9 +130,9 @@ pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::R
     Ok(lost)
 }
 
-/// Makes this owner the supervisor of a lost run. Returns false if the run is not lost.
-pub(crate) fn take_over(connection: &Connection, owner: &str, id: &str) -> Result<bool, Fault> {
-    let (state, reason, ..) = LOST;
+/// Makes this owner the supervisor of a lost run. Returns `false` if the run is not lost.
+pub(crate) fn take_over(connection: &Connection, owner: &str, id: &str) -> Result<bool, StatementError> {
+    let (state, reason, ..) = LOST_RUN;
     let taken = connection.execute(
         "UPDATE runs SET owner = ?1, state = 'queued', reason = NULL, ended_at = NULL,
            updated_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
@@ -143,7 +143,7 @@ pub(crate) fn take_over(connection: &Connection, owner: &str, id: &str) -> Resul
 }
 
 /// Deletes runs that ended more than `keep_days` days ago, with their events. Returns their number.
-pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+pub(crate) fn delete_old(connection: &Connection, keep_days: u32) -> Result<u64, StatementError> {
     let forgotten = connection
         .execute("DELETE FROM runs WHERE ended_at < datetime('now', '-' || ?1 || ' days')", [keep_days])?;
     Ok(forgotten as u64)

@@ -1,4 +1,4 @@
-//! A writing session: the engine's interface for the writer thread.
+//! A writing session: the interface of the engine to the writer thread.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,31 +18,32 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
-/// Capacity of the statement cache. It exceeds the number of statements that the writer uses.
-const PREPARED_STATEMENTS: usize = 128;
+/// Capacity of the statement cache, which is larger than the number of statements that the writer uses.
+const STATEMENT_CACHE_CAPACITY: usize = 128;
 
-/// Number of pages after which the write-ahead log is moved into the database: four megabytes, as in SQLite.
-const MAX_JOURNAL_PAGES: i32 = 1_000;
+/// Number of pages after which the write-ahead log is moved into the database: four megabytes, SQLite's own
+/// default.
+const MAX_WAL_PAGES: i32 = 1_000;
 
 /// An open session of the engine. The modules in this folder implement its operations. The writer begins, fills and
 /// commits its transactions.
 pub(crate) struct Session {
     connection: Connection,
     path: Arc<Path>,
-    /// Number of pages in the write-ahead log, as SQLite last reported.
-    journal_pages: Arc<AtomicI32>,
+    /// Number of pages in the write-ahead log, as last reported by SQLite.
+    wal_pages: Arc<AtomicI32>,
 }
 
 /// The result of writing the row of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Recorded {
+pub(crate) enum RowOutcome {
     /// The row is in the transaction, or was already in the table.
     Kept,
     /// The table rejects the row for this reason. A retry would block all other rows forever.
     Refused(String),
 }
 
-/// Gives the functions of this folder access to the connection.
+/// Lets the functions of this folder use the connection.
 impl Deref for Session {
     type Target = Connection;
 
@@ -71,10 +72,10 @@ impl Session {
         Self::from_connection(connection, path)
     }
 
-    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite could move the log by
-    /// itself, but would not report failures.
+    /// Creates the session, and counts the pages of the write-ahead log from now on. SQLite could move the
+    /// log by itself, but it would not report failures.
     fn from_connection(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
-        connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
+        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
         let journal_pages = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&journal_pages);
         let hook = move |_: &mut Wal, pages: i32| {
@@ -82,7 +83,7 @@ impl Session {
             Ok(())
         };
         connection.wal_hook(Some(hook)).map_err(|error| StoreError::from_sqlite(path, &error))?;
-        Ok(Self { connection, path: Arc::from(path), journal_pages })
+        Ok(Self { connection, path: Arc::from(path), wal_pages: journal_pages })
     }
 
     /// Begins a transaction.
@@ -95,8 +96,8 @@ impl Session {
         self.execute("COMMIT")
     }
 
-    /// Runs one write of the transaction. If the write fails, only that write is rolled back. An error means that the
-    /// whole transaction ended, for example because the disk is full.
+    /// Runs one write in the transaction. If the write fails, only that write is rolled back. An error means
+    /// that the whole transaction has ended, for example because the disk is full.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&Self) -> Result<(), StoreError>,
@@ -112,13 +113,14 @@ impl Session {
         self.execute("RELEASE one")
     }
 
-    /// Writes the rows of finished calls. An error concerns the whole store and ends the transaction.
-    pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
+    /// Writes the rows of finished calls. An error means that the store failed and the transaction has ended.
+    pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<RowOutcome>, StoreError> {
         self.in_transaction(|connection| usage::record_all(connection, calls))
     }
 
-    /// Settles a call that is not held in a lease. An error concerns the whole store and ends the transaction.
-    pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
+    /// Settles a call that is not held in a lease. An error means that the store failed and the transaction
+    /// has ended.
+    pub(crate) fn settle(&self, call: &Call) -> Result<RowOutcome, StoreError> {
         self.in_transaction(|connection| {
             usage::classify_result(connection, budgets::settle(connection, call, true))
         })
@@ -134,7 +136,7 @@ impl Session {
         self.in_transaction(|connection| leases::charge(connection, costs))
     }
 
-    /// Plans which leases change, and writes them.
+    /// Plans which leases change, and writes those.
     pub(crate) fn write_leases(
         &self,
         owner: &str,
@@ -144,14 +146,14 @@ impl Session {
         self.in_transaction(|connection| leases::write(connection, owner, leases, changed))
     }
 
-    /// Returns all leases of an ending process, in a separate transaction.
-    pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
+    /// Returns all leases of an ending process to their budgets, in a separate transaction.
+    pub(crate) fn return_leases(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
         self.begin()?;
-        self.in_transaction(|connection| leases::give_back(connection, owner, calls))?;
+        self.in_transaction(|connection| leases::return_all(connection, owner, calls))?;
         self.commit()
     }
 
-    /// Runs work in the transaction. An error ends the transaction.
+    /// Runs `work` in the transaction, which ends if `work` fails.
     fn in_transaction<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -167,30 +169,30 @@ impl Session {
         self.total_changes()
     }
 
-    /// Writes without changing anything. If the queue is empty after a failure, only a write shows that the store
-    /// works again.
-    pub(crate) fn probe(&self) -> Result<(), StoreError> {
+    /// Runs a write that changes nothing. After a failure with an empty queue, only a write shows that the
+    /// store works again.
+    pub(crate) fn test_write(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
         self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.store_error(&error))
     }
 
     /// Whether it is time to move the write-ahead log into the database.
-    pub(crate) fn has_long_journal(&self) -> bool {
-        self.journal_pages.load(Ordering::Relaxed) >= MAX_JOURNAL_PAGES
+    pub(crate) fn is_wal_long(&self) -> bool {
+        self.wal_pages.load(Ordering::Relaxed) >= MAX_WAL_PAGES
     }
 
     /// Moves the write-ahead log into the database, except for pages that readers still need.
-    pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
+    pub(crate) fn checkpoint(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| self.store_error(&error))?;
-        // A later commit moves the remaining pages when it finds that the log is too long.
-        self.journal_pages.store(0, Ordering::Relaxed);
+        // If pages remain in the log, a later commit finds again that it is too long.
+        self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Ends the session after its files were removed. The write-ahead log is not touched, because it belongs to those
-    /// files.
-    pub(crate) fn abandon(self) {
+    /// Ends the session after its files were removed. Moves the write-ahead log into the removed database, to
+    /// which it belongs.
+    pub(crate) fn close_removed(self) {
         let _ = self.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
@@ -201,7 +203,7 @@ impl Session {
 
     fn roll_back(&self) {
         if !self.is_autocommit() {
-            // The first error is reported, so ignore this one.
+            // The first error is reported, so this one can be ignored.
             let _ = self.execute_batch("ROLLBACK");
         }
     }

@@ -7,53 +7,53 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use crate::calls::{Call, UsageRow};
 use crate::counted::{CallClass, CallSums, classify};
-use crate::engine::integers::integer;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
+use crate::engine::integers::to_sql_integer;
+use crate::engine::reader::calls::{EXTRA_TABLE_JOINS, SELECT_USAGE, read_usage_row};
 use crate::engine::usage::usage_row_from;
-use crate::engine::{Fault, cuts};
+use crate::engine::{StatementError, cuts};
 
-/// Number of calls that one transaction sums, so that others wait only for milliseconds.
+/// Number of calls that one transaction sums. Other writers then wait only for milliseconds.
 const SUM_BATCH_CALLS: u32 = 1_000;
 
 /// The length of the period over which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Grain {
+pub(crate) enum SumPeriod {
     Day,
     Hour,
 }
 
-impl Grain {
+impl SumPeriod {
     pub(crate) const ALL: [Self; 2] = [Self::Day, Self::Hour];
 
-    /// Number of leading characters of a timestamp that name the period.
-    pub(crate) fn characters(self) -> u8 {
+    /// Returns the number of leading characters of a timestamp that identify the period.
+    pub(crate) fn prefix_length(self) -> u8 {
         match self {
             Self::Day => 10,
             Self::Hour => 13,
         }
     }
 
-    /// Returns the day or hour of a timestamp.
+    /// Returns the day or hour in which this timestamp is.
     pub(crate) fn period_of(self, moment: &str) -> &str {
-        moment.get(..self.characters().into()).unwrap_or(moment)
+        moment.get(..self.prefix_length().into()).unwrap_or(moment)
     }
 }
 
-/// A dimension by which calls are summed, in addition to their class.
+/// A property by which calls are summed, in addition to their class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
     /// No dimension.
     Nothing,
     /// The hash of the session.
     Session,
-    /// The hash of the client's credential, which is empty if it sent none.
+    /// The hash of the client's credential; empty if the client sent none.
     Key,
 }
 
 impl Dimension {
     pub(crate) const ALL: [Self; 3] = [Self::Nothing, Self::Session, Self::Key];
 
-    /// Returns the literal in the table.
+    /// Returns the dimension's name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "",
@@ -75,7 +75,7 @@ impl Dimension {
 /// The key of a row in the table of sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SumKey {
-    pub(crate) grain: Grain,
+    pub(crate) grain: SumPeriod,
     pub(crate) dimension: &'static str,
     /// A day or an hour.
     pub(crate) period: String,
@@ -89,26 +89,26 @@ pub(crate) type Sums = HashMap<SumKey, CallSums>;
 /// Selects calls that are not summed yet.
 pub(crate) const UNSUMMED_CALLS: &str = "usage INDEXED BY usage_unsummed";
 
-/// Sums to be added to the table.
+/// Sums that will be added to the table.
 #[derive(Debug, Default)]
-pub(crate) struct Summing(HashMap<Group, CallSums>);
+pub(crate) struct SumsToAdd(HashMap<SumGroup, CallSums>);
 
 /// The class, hour, session and key of calls that belong to the same sums.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Group {
+struct SumGroup {
     class: CallClass,
     hour: String,
     session: String,
     key: String,
 }
 
-impl Summing {
+impl SumsToAdd {
     /// Adds a call.
     pub(crate) fn add(&mut self, call: &UsageRow) {
         let (class, counts) = classify(call);
-        let group = Group {
+        let group = SumGroup {
             class,
-            hour: Grain::Hour.period_of(&call.started_at).to_owned(),
+            hour: SumPeriod::Hour.period_of(&call.started_at).to_owned(),
             session: Dimension::Session.key(call).to_owned(),
             key: Dimension::Key.key(call).to_owned(),
         };
@@ -116,11 +116,11 @@ impl Summing {
         *sum = sum.plus(&counts);
     }
 
-    /// Returns these sums by their key in the table.
-    pub(crate) fn places(&self) -> Sums {
+    /// Returns the sums with their keys in the table.
+    pub(crate) fn keyed_sums(&self) -> Sums {
         let mut places = HashMap::new();
-        for (Group { class, hour, session, key }, counts) in &self.0 {
-            for grain in Grain::ALL {
+        for (SumGroup { class, hour, session, key }, counts) in &self.0 {
+            for grain in SumPeriod::ALL {
                 for (dimension, key) in
                     [(Dimension::Nothing, ""), (Dimension::Session, session), (Dimension::Key, key)]
                 {
@@ -142,16 +142,17 @@ impl Summing {
 
 /// Returns the sums of calls.
 pub(crate) fn sum_calls(calls: &[&Call]) -> Sums {
-    let mut summing = Summing::default();
+    let mut summing = SumsToAdd::default();
     for call in calls {
         summing.add(&usage_row_from(call));
     }
-    summing.places()
+    summing.keyed_sums()
 }
 
-/// Returns the sums of calls if many of them belong to the same sums. Otherwise they are left to [`step`], which sums
-/// more calls at once. Leaving a call costs little now and one statement later.
-pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
+/// Returns the sums of these calls, if many of them belong to the same sums. Otherwise returns `None` and
+/// leaves the calls to [`sum_oldest_calls`], which sums more calls at once. That costs one more statement
+/// later, but little now.
+pub(crate) fn sum_if_similar(calls: &[&Call]) -> Option<Sums> {
     if calls.len() <= 2 {
         return None;
     }
@@ -159,37 +160,38 @@ pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
 }
 
 /// Sums the oldest calls that are not summed yet. Returns their number, which is 0 if every call is summed.
-pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
-    // The limit is part of the SQL text. With a parameter, SQLite would plan the statement again each time.
+pub(crate) fn sum_oldest_calls(connection: &Connection) -> Result<u64, StatementError> {
+    // The limit is part of the SQL text, because SQLite would plan a statement with a parameter again at each
+    // execution.
     let oldest = format!(
-        "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS}"
+        "{SELECT_USAGE} {UNSUMMED_CALLS} {EXTRA_TABLE_JOINS} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS}"
     );
     let calls: Vec<UsageRow> = connection
         .prepare_cached(&oldest)?
         .query_map([], read_usage_row)?
         .collect::<rusqlite::Result<_>>()?;
-    // Selects the same rows, in the order of the same index.
+    // This statement selects the same rows, in the order of the same index.
     let summed = format!(
         "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED_CALLS}
            WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS})"
     );
     connection.prepare_cached(&summed)?.execute([])?;
-    let mut summing = Summing::default();
+    let mut summing = SumsToAdd::default();
     for call in &calls {
         summing.add(call);
     }
-    write_all(connection, &summing.places())?;
+    write_all(connection, &summing.keyed_sums())?;
     Ok(calls.len() as u64)
 }
 
-/// Adds sums to those in the table. Deletes sums of cut replies that do not contain these calls.
+/// Adds sums to those in the table. Deletes daily sums of cut replies that do not include these calls.
 pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Result<()> {
     let days = |(place, counts): (&SumKey, &CallSums)| {
-        let has_cuts = place.grain == Grain::Day && place.dimension.is_empty() && counts.cut > 0;
+        let has_cuts = place.grain == SumPeriod::Day && place.dimension.is_empty() && counts.cut > 0;
         has_cuts.then(|| place.period.clone())
     };
     for day in sums.iter().filter_map(days).collect::<HashSet<_>>() {
-        cuts::forget_day(connection, &day)?;
+        cuts::delete_day(connection, &day)?;
     }
     let mut classes = HashMap::new();
     for (place, counts) in sums {
@@ -208,7 +210,7 @@ pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Resul
 fn find_class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<i64> {
     let CallClass { upstream, purpose, model, answered_model, kinds, above_tokens, from_minute } = class;
     let values =
-        params![upstream, purpose, model, answered_model, kinds, integer(*above_tokens), from_minute];
+        params![upstream, purpose, model, answered_model, kinds, to_sql_integer(*above_tokens), from_minute];
     let known = connection
         .prepare_cached(
             "SELECT id FROM usage_classes WHERE upstream = ?1 AND purpose = ?2 AND model = ?3 AND answered_model = ?4
@@ -229,7 +231,7 @@ fn find_class_number(connection: &Connection, class: &CallClass) -> rusqlite::Re
 }
 
 /// Adds counts to a row of the table.
-static ADD: LazyLock<String> = LazyLock::new(|| {
+static ADD_COUNTS: LazyLock<String> = LazyLock::new(|| {
     let columns = CallSums::COLUMNS.join(", ");
     let marks = ", ?".repeat(CallSums::COLUMNS.len());
     let grown = |column: &&str| format!("{column} = {column} + excluded.{column}");
@@ -241,17 +243,17 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 fn write(connection: &Connection, place: &SumKey, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
-    let counts = counts.counts().map(integer);
+    let counts = counts.counts().map(to_sql_integer);
     let mut values: Vec<&dyn rusqlite::ToSql> = Vec::with_capacity(5 + counts.len());
-    let grain = place.grain.characters();
+    let grain = place.grain.prefix_length();
     values.extend([&grain as &dyn rusqlite::ToSql, &place.dimension, &place.period, &place.key, &class]);
     values.extend(counts.iter().map(|count| count as &dyn rusqlite::ToSql));
-    connection.prepare_cached(&ADD)?.execute(params_from_iter(values))?;
+    connection.prepare_cached(&ADD_COUNTS)?.execute(params_from_iter(values))?;
     Ok(())
 }
 
-/// Deletes classes that no sum uses.
-pub(crate) fn forget_classes(connection: &Connection) -> Result<(), Fault> {
+/// Deletes classes that no sum refers to.
+pub(crate) fn delete_unused_classes(connection: &Connection) -> Result<(), StatementError> {
     connection.execute("DELETE FROM usage_classes WHERE id NOT IN (SELECT class FROM usage_sums)", [])?;
     Ok(())
 }

@@ -4,44 +4,45 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
-use crate::calls::{Billing, Call, CallStarted, Estimate, Tokens, UsageRow};
+use crate::calls::{Billing, Call, CallStarted, TokenEstimate, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
-use crate::engine::integers::{integer, natural};
-use crate::engine::moment::utc;
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
 use crate::engine::outputs::{SECONDS_PER_DAY, unix_seconds};
-use crate::engine::sums::Grain;
-use crate::engine::{Fault, Recorded, budgets, sums};
+use crate::engine::sums::SumPeriod;
+use crate::engine::timestamps::utc;
+use crate::engine::{RowOutcome, StatementError, budgets, sums};
 use crate::ledger::encoding::clip;
 
-/// Maximum rows deleted in one transaction, so that other writers wait only for milliseconds.
+/// Maximum rows that one transaction deletes. Other writers then wait only for milliseconds.
 const DELETION_BATCH_ROWS: u32 = 5_000;
 
-/// Rows written by one statement. Starting and ending a statement is most of its cost.
-const ROWS_TOGETHER: usize = 16;
+/// Rows that one statement writes. Most of a statement's cost is its start and end.
+const ROWS_PER_STATEMENT: usize = 16;
 
-const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
+const USAGE_COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
   sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, received_bytes, first_byte_ms, total_ms, is_summed";
 
-/// The statement for one row, and the statement for [`ROWS_TOGETHER`] rows.
+/// The statements that insert one row and [`ROWS_PER_STATEMENT`] rows.
 static INSERT: LazyLock<[String; 2]> = LazyLock::new(|| {
-    let marks = format!("({})", vec!["?"; COLUMNS.split(',').count()].join(", "));
-    [1, ROWS_TOGETHER]
-        .map(|rows| format!("INSERT INTO usage ({COLUMNS}) VALUES {}", vec![&*marks; rows].join(", ")))
+    let marks = format!("({})", vec!["?"; USAGE_COLUMNS.split(',').count()].join(", "));
+    [1, ROWS_PER_STATEMENT]
+        .map(|rows| format!("INSERT INTO usage ({USAGE_COLUMNS}) VALUES {}", vec![&*marks; rows].join(", ")))
 });
 
 /// Records a call of a dead process: writes its row and settles its holds.
-pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+pub(crate) fn record_interrupted(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let is_new = insert(connection, call)?;
     budgets::settle(connection, call, is_new)
 }
 
-/// Writes the rows of calls, and sums those that are cheap to sum together. Returns the outcome of each row.
-pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<Vec<Recorded>> {
-    let mut sums = sums::sum_similar(calls);
+/// Writes the rows of calls, and sums those calls that can be summed together cheaply. Returns the outcome of
+/// each row.
+pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<Vec<RowOutcome>> {
+    let mut sums = sums::sum_if_similar(calls);
     let (mut recorded, mut summed) = (Vec::with_capacity(calls.len()), Vec::new());
-    let (together, rest) = calls.as_chunks::<ROWS_TOGETHER>();
-    for calls in together.iter().map(<[_; ROWS_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
+    let (together, rest) = calls.as_chunks::<ROWS_PER_STATEMENT>();
+    for calls in together.iter().map(<[_; ROWS_PER_STATEMENT]>::as_slice).chain(rest.chunks(1)) {
         match insert_all(connection, calls, sums.is_some()) {
             Ok(()) => {
                 summed.extend_from_slice(calls);
@@ -49,7 +50,7 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
                     recorded.push(classify_result(connection, record_extras(connection, call))?);
                 }
             }
-            // The statement wrote nothing: one of its rows already exists or cannot be written.
+            // The statement wrote nothing, because one of its rows already exists or is invalid.
             Err(error) if is_row_error(connection, &error) => {
                 for call in calls {
                     recorded.push(classify_result(connection, insert(connection, call).map(|_| ()))?);
@@ -71,15 +72,15 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
 pub(crate) fn classify_result(
     connection: &Connection,
     result: rusqlite::Result<()>,
-) -> rusqlite::Result<Recorded> {
+) -> rusqlite::Result<RowOutcome> {
     match result {
-        Ok(()) => Ok(Recorded::Kept),
-        Err(error) if is_row_error(connection, &error) => Ok(Recorded::Refused(error.to_string())),
+        Ok(()) => Ok(RowOutcome::Kept),
+        Err(error) if is_row_error(connection, &error) => Ok(RowOutcome::Refused(error.to_string())),
         Err(error) => Err(error),
     }
 }
 
-/// Whether the row caused the error and the transaction is still open.
+/// Whether the error concerns only the row, so that the transaction is still open.
 fn is_row_error(connection: &Connection, error: &rusqlite::Error) -> bool {
     let is_of_a_row = matches!(
         error.sqlite_error_code(),
@@ -88,7 +89,7 @@ fn is_row_error(connection: &Connection, error: &rusqlite::Error) -> bool {
     is_of_a_row && !connection.is_autocommit()
 }
 
-/// Writes the row of a call that is not summed yet. An existing row stays unchanged. Returns whether the row is new.
+/// Writes the row of a call that is not summed yet. Keeps an existing row. Returns whether the row is new.
 pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     match insert_all(connection, &[call], false) {
         Ok(()) => record_extras(connection, call).map(|()| true),
@@ -101,7 +102,7 @@ pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<b
     }
 }
 
-/// Writes either all rows of calls or none.
+/// Writes all rows of these calls, or none of them.
 fn insert_all(connection: &Connection, calls: &[&Call], is_summed: bool) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(&INSERT[usize::from(calls.len() > 1)])?;
     let mut place = 0;
@@ -111,7 +112,7 @@ fn insert_all(connection: &Connection, calls: &[&Call], is_summed: bool) -> rusq
     statement.raw_execute().map(|_| ())
 }
 
-/// Binds the values of a row, in the order of [`COLUMNS`].
+/// Binds the values of a row, in the order of [`USAGE_COLUMNS`].
 fn bind(
     statement: &mut Statement<'_>,
     place: &mut usize,
@@ -135,7 +136,7 @@ fn bind(
     value(&started.streamed)?;
     value(&started.mode)?;
     value(&utc(started.started_ms))?;
-    value(&integer(started.sent_bytes))?;
+    value(&to_sql_integer(started.sent_bytes))?;
     value(&settled.map(|settled| utc(started.started_ms.saturating_add(settled.total_us / 1_000))))?;
     value(&settled.and_then(|settled| settled.answered_model.as_deref()).map(clip))?;
     value(&settled.and_then(|settled| settled.http_status))?;
@@ -144,15 +145,15 @@ fn bind(
     value(&settled.and_then(|settled| settled.verdict.as_deref()))?;
     value(&settled.and_then(|settled| settled.cut_kind.as_deref()))?;
     for count in [tokens.prompt, tokens.output, tokens.cached, tokens.reasoning, tokens.total] {
-        value(&count.map(integer))?;
+        value(&count.map(to_sql_integer))?;
     }
-    value(&settled.map(|settled| integer(settled.received_bytes)))?;
+    value(&settled.map(|settled| to_sql_integer(settled.received_bytes)))?;
     value(&settled.and_then(|settled| settled.first_byte_us).map(milliseconds))?;
     value(&settled.map(|settled| milliseconds(settled.total_us)))?;
     value(&is_summed)
 }
 
-/// Writes data that few calls have into separate tables.
+/// Writes data that few calls have into other tables.
 fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let Call { started, settled } = call;
     if let Some(estimate) = call_estimate(call) {
@@ -169,8 +170,8 @@ fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
             .execute(params![
                 clip(&started.request_id),
                 started.call,
-                integer(tokens_written),
-                integer(tokens.cache_written_1h.unwrap_or(0)),
+                to_sql_integer(tokens_written),
+                to_sql_integer(tokens.cache_written_1h.unwrap_or(0)),
             ])?;
     }
     let billing = &settled.billing;
@@ -185,48 +186,54 @@ fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
                 clip(&started.request_id),
                 started.call,
                 billing.tier.as_deref().map(clip),
-                integer(billing.prompt_audio),
-                integer(billing.cached_audio),
-                integer(billing.completion_audio),
-                integer(billing.web_searches),
+                to_sql_integer(billing.prompt_audio),
+                to_sql_integer(billing.cached_audio),
+                to_sql_integer(billing.completion_audio),
+                to_sql_integer(billing.web_searches),
             ])?;
     }
     Ok(())
 }
 
-/// Returns the estimate of a call. For a killed process only the prompt is estimated, because the reply is unknown.
-fn call_estimate(Call { started, settled }: &Call) -> Option<Estimate> {
-    let of_killed = Estimate { prompt: started.prompt_estimate, output: 0 };
+/// Returns the estimate of a call. For a killed process it contains only the prompt, because the reply is
+/// unknown.
+fn call_estimate(Call { started, settled }: &Call) -> Option<TokenEstimate> {
+    let of_killed = TokenEstimate { prompt: started.prompt_estimate, output: 0 };
     settled.as_ref().map_or(Some(of_killed), |settled| settled.estimate)
 }
 
 fn record_estimate(
     connection: &Connection,
     started: &CallStarted,
-    Estimate { prompt, output }: Estimate,
+    TokenEstimate { prompt, output }: TokenEstimate,
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO usage_estimates (request_id, call, prompt, output) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (request_id, call) DO NOTHING",
         )?
-        .execute(params![clip(&started.request_id), started.call, integer(prompt), integer(output)])?;
+        .execute(params![
+            clip(&started.request_id),
+            started.call,
+            to_sql_integer(prompt),
+            to_sql_integer(output)
+        ])?;
     Ok(())
 }
 
 /// Returns the first day (`YYYY-MM-DD`, UTC) that a shared database keeps if it keeps `keep_days` days.
 pub(crate) fn first_kept_day(keep_days: u32) -> String {
     let kept = unix_seconds().saturating_sub(i64::from(keep_days) * SECONDS_PER_DAY);
-    Grain::Day.period_of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
+    SumPeriod::Day.period_of(&utc(from_sql_integer(kept).saturating_mul(1_000))).to_owned()
 }
 
 /// Deletes a batch of calls that began more than `keep_days` days ago. Returns their number, or 0 when no such call
 /// remains.
-pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+pub(crate) fn delete_old(connection: &Connection, keep_days: u32) -> Result<u64, StatementError> {
     let before: String = connection
         .prepare_cached("SELECT datetime('now', '-' || ?1 || ' days')")?
         .query_row([keep_days], |row| row.get(0))?;
-    // Delete from the other tables first, while the rows of `usage` that select their rows still exist.
+    // Delete from the other tables first: the rows of `usage` are needed to select their rows.
     let mut forgotten = 0;
     for table in ["usage_cache_writes", "usage_estimates", "usage_billing", "usage"] {
         forgotten = connection

@@ -1,4 +1,4 @@
-//! Manages keys in the store's own file, or in the database that several instances share.
+//! Manages keys in the store's own file, or in the database that instances share.
 
 use tokio_postgres::Client;
 
@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
 use crate::location::StoreLocation;
 use crate::shared::address::PostgresAddress;
-use crate::shared::database;
+use crate::shared::{database, keys as shared_keys};
 use crate::store::Store;
 
 /// Manages the gateway's own keys.
@@ -28,9 +28,9 @@ use crate::store::Store;
 /// # Ok(())
 /// # }
 /// ```
-pub struct KeyBook(Book);
+pub struct KeyBook(KeyBookStore);
 
-enum Book {
+enum KeyBookStore {
     File(Store),
     Database { client: Client, address: Box<PostgresAddress> },
 }
@@ -41,11 +41,13 @@ impl KeyBook {
     /// # Errors
     /// [`StoreError`] if the store or the database cannot be used.
     pub async fn open(location: &StoreLocation) -> Result<Self, StoreError> {
-        let Some(address) = location.postgres() else { return Ok(Self(Book::File(Store::open(location)?))) };
+        let Some(address) = location.postgres() else {
+            return Ok(Self(KeyBookStore::File(Store::open(location)?)));
+        };
         let client = address.connect().await?;
-        let made = database::make_tables(&client).await;
+        let made = database::create_tables(&client).await;
         address.check_schema(made.map_err(|error| address.statement_error(&error))?)?;
-        Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
+        Ok(Self(KeyBookStore::Database { client, address: Box::new(address.clone()) }))
     }
 
     /// Creates a key and returns its secret. The secret cannot be read again later.
@@ -54,12 +56,12 @@ impl KeyBook {
     /// [`KeyError`] if the name is taken or invalid, or the store fails.
     pub async fn add(&mut self, new: NewKey) -> Result<KeySecret, KeyError> {
         let (client, address) = match &mut self.0 {
-            Book::File(store) => return store.add_key(new).await,
-            Book::Database { client, address } => (client, address),
+            KeyBookStore::File(store) => return store.add_key(new).await,
+            KeyBookStore::Database { client, address } => (client, address),
         };
         new.check()?;
         let secret = KeySecret::random()?;
-        let added = database::add_key(client, &new, &sha256_hex(secret.reveal().as_bytes())).await;
+        let added = shared_keys::add_key(client, &new, &sha256_hex(secret.reveal().as_bytes())).await;
         if added.map_err(|error| address.statement_error(&error))? {
             Ok(secret)
         } else {
@@ -73,12 +75,12 @@ impl KeyBook {
     /// [`KeyError`] if the key does not exist or is revoked, or the store fails.
     pub async fn rotate(&mut self, name: &str, overlap_seconds: u64) -> Result<KeySecret, KeyError> {
         let (client, address) = match &mut self.0 {
-            Book::File(store) => return store.rotate_key(name, overlap_seconds).await,
-            Book::Database { client, address } => (client, address),
+            KeyBookStore::File(store) => return store.rotate_key(name, overlap_seconds).await,
+            KeyBookStore::Database { client, address } => (client, address),
         };
         let secret = KeySecret::random()?;
         let sha256 = sha256_hex(secret.reveal().as_bytes());
-        let rotated = database::rotate_key(client, name, &sha256, overlap_seconds).await;
+        let rotated = shared_keys::rotate_key(client, name, &sha256, overlap_seconds).await;
         let is_known = rotated.map_err(|error| address.statement_error(&error))?;
         if is_known { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
@@ -89,11 +91,11 @@ impl KeyBook {
     /// [`KeyError`] if the key does not exist or is already revoked, or the store fails.
     pub async fn revoke(&mut self, name: &str) -> Result<(), KeyError> {
         let (client, address) = match &mut self.0 {
-            Book::File(store) => return store.revoke_key(name).await,
-            Book::Database { client, address } => (client, address),
+            KeyBookStore::File(store) => return store.revoke_key(name).await,
+            KeyBookStore::Database { client, address } => (client, address),
         };
         let revoked =
-            database::revoke_key(client, name).await.map_err(|error| address.statement_error(&error))?;
+            shared_keys::revoke_key(client, name).await.map_err(|error| address.statement_error(&error))?;
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
@@ -103,16 +105,16 @@ impl KeyBook {
     /// [`StoreError`] if the store or the database fails.
     pub async fn all_keys(&self) -> Result<Vec<Key>, StoreError> {
         match &self.0 {
-            Book::File(store) => store.read(Reader::keys).await,
-            Book::Database { client, address } => {
-                database::query_all_keys(client).await.map_err(|error| address.statement_error(&error))
+            KeyBookStore::File(store) => store.read(Reader::keys).await,
+            KeyBookStore::Database { client, address } => {
+                shared_keys::query_all_keys(client).await.map_err(|error| address.statement_error(&error))
             }
         }
     }
 
     /// Closes the store after everything is committed.
     pub async fn close(self) {
-        if let Book::File(store) = self.0 {
+        if let KeyBookStore::File(store) = self.0 {
             store.close().await;
         }
     }

@@ -5,23 +5,24 @@ use std::borrow::Cow;
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Scope, Unit, Zone};
 
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, Word};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Label, Purpose, TokenEstimate, Tokens};
 
-/// Size of a slot in bytes. A page contains a whole number of slots, so killing the process never leaves a torn slot.
+/// Size of a slot in bytes. A page contains a whole number of slots, so a kill of the process never leaves an
+/// incomplete slot.
 pub(super) const SLOT_BYTES: usize = 1024;
 
 /// Size of the checksum and the length.
 const HEADER_BYTES: usize = 10;
 
 /// Maximum length of a stored text in bytes. Clients choose model names, and all texts of a call must fit into a slot.
-const MAX_TEXT_BYTES: usize = 100;
+const MAX_STORED_TEXT_BYTES: usize = 100;
 
-/// Marks the fields of [`Billing`]. A charge has the number of its kind at this place.
-const BILLING: u8 = 0xff;
+/// Marks the fields of [`Billing`]. For a charge, the number of its kind is at this position.
+const BILLING_TAG: u8 = 0xff;
 
 /// Encodes a call into the bytes of a slot.
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
-    let mut writer = Writer(Vec::with_capacity(SLOT_BYTES));
+    let mut writer = SlotWriter(Vec::with_capacity(SLOT_BYTES));
     writer.0.resize(HEADER_BYTES, 0);
     writer.write_text(&started.request_id);
     writer.write_number(u64::from(started.call));
@@ -57,14 +58,14 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         writer.write_number(settled.total_us);
     }
     for charge in &started.charges {
-        writer.charge(charge);
+        writer.write_charge(charge);
     }
     if let Some(billing) =
         settled.map(|settled| &settled.billing).filter(|billing| **billing != Billing::default())
     {
         writer.write_billing(billing);
     }
-    writer.finish()
+    writer.into_slot_bytes()
 }
 
 /// Decodes a slot. Returns `None` if it does not contain a complete call.
@@ -76,7 +77,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     if checksum(payload).to_le_bytes() != sum {
         return None;
     }
-    let mut reader = Reader(payload);
+    let mut reader = SlotReader(payload);
     let mut started = CallStarted {
         request_id: reader.read_text()?,
         call: u32::try_from(reader.read_number()?).ok()?,
@@ -84,10 +85,10 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         session: reader.read_text()?,
         credential: reader.read_optional_text()?,
         upstream: reader.read_text()?,
-        format: reader.read_word()?,
+        format: reader.read_label()?,
         model: reader.read_text()?,
         streamed: reader.read_number()? != 0,
-        mode: reader.read_word()?,
+        mode: reader.read_label()?,
         started_ms: reader.read_number()?,
         sent_bytes: reader.read_number()?,
         prompt_estimate: reader.read_number()?,
@@ -99,10 +100,10 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         Some(CallSettled {
             answered_model: reader.read_optional_text()?,
             http_status: reader.read_optional_number()?.and_then(|status| u16::try_from(status).ok()),
-            ending: reader.read_word()?,
-            stop: reader.read_optional_word()?,
-            verdict: reader.read_optional_word()?,
-            cut_kind: reader.read_optional_word()?,
+            ending: reader.read_label()?,
+            stop: reader.read_optional_label()?,
+            verdict: reader.read_optional_label()?,
+            cut_kind: reader.read_optional_label()?,
             tokens: Tokens {
                 prompt: reader.read_optional_number()?,
                 output: reader.read_optional_number()?,
@@ -118,40 +119,40 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             estimate: reader
                 .read_optional_number()?
                 .zip(reader.read_optional_number()?)
-                .map(|(prompt, output)| Estimate { prompt, output }),
+                .map(|(prompt, output)| TokenEstimate { prompt, output }),
             first_byte_us: reader.read_optional_number()?,
             total_us: reader.read_number()?,
         })
     };
-    // A slate of an earlier version contains neither charges nor billing data.
+    // Slates of earlier versions contain neither charges nor billing data.
     while let Some(kind) = reader.0.first() {
         match &mut settled {
-            Some(settled) if *kind == BILLING => settled.billing = reader.write_billing()?,
-            _ => started.charges.push(reader.charge()?),
+            Some(settled) if *kind == BILLING_TAG => settled.billing = reader.read_billing()?,
+            _ => started.charges.push(reader.read_charge()?),
         }
     }
     Some(Call { started, settled })
 }
 
-/// Returns the part of a text that is stored, cut at a character boundary.
+/// Returns the text cut to the stored length at a character boundary.
 pub(crate) fn clip(text: &str) -> &str {
-    if text.len() <= MAX_TEXT_BYTES {
+    if text.len() <= MAX_STORED_TEXT_BYTES {
         return text;
     }
-    let end = (0..=MAX_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=MAX_STORED_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }
 
-/// The FNV-1a hash. It distinguishes a complete record from a torn or foreign one, but does not prevent forgery.
+/// Returns the FNV-1a hash. It detects incomplete and foreign records, but does not prevent forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-struct Writer(Vec<u8>);
+struct SlotWriter(Vec<u8>);
 
-impl Writer {
+impl SlotWriter {
     fn write_text(&mut self, text: &str) {
         let text = clip(text);
         // The length of a clipped text fits into a byte.
@@ -177,9 +178,9 @@ impl Writer {
         }
     }
 
-    /// Encodes a window as the number formed by its digits: `2026-11` becomes 202611, and an unlimited window
-    /// becomes 0. A minute is encoded as the number of minutes since 1970.
-    fn charge(&mut self, charge: &Charge) {
+    /// Encodes a budget window as a number. `2026-11` becomes 202611, and an unlimited window becomes 0. A
+    /// minute becomes the number of minutes since 1970.
+    fn write_charge(&mut self, charge: &Charge) {
         let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
         let is_second = matches!(charge.unit, Unit::NanoUsd | Unit::Requests);
         let kind = place(charge.scope) * 2 + usize::from(is_second);
@@ -196,14 +197,14 @@ impl Writer {
 
     fn write_billing(&mut self, billing: &Billing) {
         let Billing { tier, prompt_audio, cached_audio, completion_audio, web_searches } = billing;
-        self.0.push(BILLING);
+        self.0.push(BILLING_TAG);
         self.write_optional_text(tier.as_deref());
         for count in [prompt_audio, cached_audio, completion_audio, web_searches] {
             self.write_number(*count);
         }
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn into_slot_bytes(mut self) -> Vec<u8> {
         let payload = self.0.get(HEADER_BYTES..).unwrap_or_default();
         let sum = checksum(payload).to_le_bytes();
         let length = u16::try_from(payload.len()).unwrap_or(0).to_le_bytes();
@@ -215,9 +216,9 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct SlotReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> SlotReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -237,11 +238,11 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.take(length)?.to_vec()).ok()
     }
 
-    fn read_word(&mut self) -> Option<Word> {
+    fn read_label(&mut self) -> Option<Label> {
         self.read_text().map(Cow::Owned)
     }
 
-    fn charge(&mut self) -> Option<Charge> {
+    fn read_charge(&mut self) -> Option<Charge> {
         let kind = usize::from(self.read_byte()?);
         let digits = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
         let scope = *Scope::ALL.get(kind / 2)?;
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
         Some(Charge { scope, unit, window, held: self.read_number()? })
     }
 
-    fn write_billing(&mut self) -> Option<Billing> {
+    fn read_billing(&mut self) -> Option<Billing> {
         let _kind = self.read_byte()?;
         Some(Billing {
             tier: self.read_optional_text()?,
@@ -278,7 +279,8 @@ impl<'a> Reader<'a> {
         Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 
-    /// Reads an optional number. The outer `None` means a broken record, the inner one a missing value.
+    /// Reads an optional number. The outer `None` means that the record is invalid, the inner one that the
+    /// number is missing.
     #[expect(clippy::option_option, reason = "the two mean different things")]
     fn read_optional_number(&mut self) -> Option<Option<u64>> {
         if self.read_byte()? == 0 { Some(None) } else { self.read_number().map(Some) }
@@ -290,7 +292,7 @@ impl<'a> Reader<'a> {
     }
 
     #[expect(clippy::option_option, reason = "the two mean different things")]
-    fn read_optional_word(&mut self) -> Option<Option<Word>> {
+    fn read_optional_label(&mut self) -> Option<Option<Label>> {
         Some(self.read_optional_text()?.map(Cow::Owned))
     }
 }
@@ -328,7 +330,7 @@ mod tests {
             window: window.to_owned(),
             held: 1 << 40,
         });
-        // The first charges are for rate limits, which have their own windows.
+        // The first charges are for rate limits, whose windows are minutes.
         let rates = [Unit::Requests, Unit::Tokens].map(|unit| Charge {
             scope: Scope::Rate,
             unit,
@@ -350,7 +352,7 @@ mod tests {
             billing: Billing { tier: Some("flex".to_owned()), web_searches: 2, ..Billing::default() },
             nano_usd: Some(8),
             received_bytes: 99,
-            estimate: Some(Estimate { prompt: 4, output: 3 }),
+            estimate: Some(TokenEstimate { prompt: 4, output: 3 }),
             first_byte_us: Some(5),
             total_us: 6,
         }
@@ -379,20 +381,20 @@ mod tests {
     #[test]
     fn the_longest_texts_fit_into_a_slot() {
         let long = "é".repeat(4_000);
-        let word: Word = long.clone().into();
+        let word: Label = long.clone().into();
         let started = CallStarted {
             request_id: long.clone(),
             session: long.clone(),
             credential: Some("c".repeat(16)),
             upstream: long.clone(),
             model: long.clone(),
-            // No configuration has more charges.
+            // No configuration causes more charges.
             charges: charges(11),
             ..call_started()
         };
         let settled = CallSettled { answered_model: Some(long), ending: word, ..call_settled() };
         let bytes = encode(&started, Some(&settled));
         assert!(bytes.len() <= SLOT_BYTES, "{}", bytes.len());
-        assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_TEXT_BYTES / 2));
+        assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_STORED_TEXT_BYTES / 2));
     }
 }

@@ -1,43 +1,49 @@
-//! Caps a tool's output within limits, and stores the full output if anything is left out. (CX-5)
+//! Caps a tool's output, and stores the full output if anything is left out (CX-5).
 
-use endmark_context::cap::{CapError, Capped, Capper, Limits, RequestedFormat, Unit, cap};
+use endmark_context::cap::{CapError, CappedValue, Capper, Limits, RequestedFormat, Unit, cap};
 use endmark_context::count::Family;
 use endmark_envelope::FieldPath;
 use endmark_failure::CommandError;
 
 use super::Handle;
-use super::keeper::Keeper;
+use super::keeper::OutputKeeper;
 
 /// The format of an output, and how much of it may be shown.
 #[derive(Debug, Clone)]
 pub struct CapRequest {
-    /// The format as which the output is parsed.
+    /// The format in which the output is parsed.
     pub format: RequestedFormat,
     /// The limits.
     pub limits: Limits,
 }
 
 impl CapRequest {
-    /// Creates a request with this limit, or with `usual_chars` characters if none is given.
+    /// Creates a request with this limit. Without a limit, it is `usual_chars` characters.
     pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
         let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
-        let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
+        let limits = Limits {
+            most: clamped_length(most),
+            unit,
+            max_items: clamped_length(max_items),
+            ..Limits::default()
+        };
         limits.check().map_err(|error| cap_error(&error.into()))?;
         Ok(Self { format: RequestedFormat::default(), limits })
     }
 }
 
-fn length(number: u64) -> usize {
+fn clamped_length(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Counts tokens like current OpenAI models. For code and English, other models differ by a few percent.
+/// Counts tokens with the tokenizer of current OpenAI models. For code and English, the counts of other
+/// models differ by a few percent.
 fn tokens(text: &str) -> usize {
-    length(Family::O200k.tokens(text))
+    clamped_length(Family::O200k.tokens(text))
 }
 
 /// Returns the given limit with its unit. Fails if several limits are given.
-pub fn one_limit(
+pub fn only_limit(
     chars: Option<u64>,
     bytes: Option<u64>,
     tokens: Option<u64>,
@@ -54,17 +60,17 @@ pub fn one_limit(
     }
 }
 
-/// Receives the next chunk of an output.
-pub type EachChunk<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), CommandError>;
+/// Receives each chunk of an output.
+pub type ChunkSink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), CommandError>;
 
-/// Caps an output that `each_chunk` passes in chunks, and stores the full output if anything is left out. A
-/// rejected output is also stored, because it may come from a pipe and would be lost.
+/// Caps an output that `each_chunk` passes in chunks, and stores the full output if anything is left out. An
+/// output that cannot be capped is also stored, because it may come from a pipe and would be lost.
 pub fn cap_chunks_and_keep(
-    each_chunk: impl FnOnce(EachChunk<'_>) -> Result<(), CommandError>,
+    each_chunk: impl FnOnce(ChunkSink<'_>) -> Result<(), CommandError>,
     mut request: CapRequest,
     called: FieldPath,
-    keeper: &mut Keeper,
-) -> Result<(Capped, Option<Handle>), CommandError> {
+    keeper: &mut OutputKeeper,
+) -> Result<(CappedValue, Option<Handle>), CommandError> {
     let mut keeping = keeper.begin()?;
     request.limits.handle = Some(keeping.handle().to_owned());
     let reading = Capper::new(request.format, request.limits).map_err(|error| cap_error(&error))?;
@@ -94,13 +100,14 @@ pub fn cap_chunks_and_keep(
     }
 }
 
-/// Caps an output in memory. If anything is left out and there is a keeper, stores the full output.
+/// Caps an output in memory. If anything is left out, stores the full output with the keeper, if there is
+/// one.
 pub fn cap_and_keep(
     raw: &[u8],
     mut request: CapRequest,
-    keeper: Option<&mut Keeper>,
-) -> Result<(Capped, Option<Handle>), CommandError> {
-    let keeping = keeper.map(Keeper::begin).transpose()?;
+    keeper: Option<&mut OutputKeeper>,
+) -> Result<(CappedValue, Option<Handle>), CommandError> {
+    let keeping = keeper.map(OutputKeeper::begin).transpose()?;
     request.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
     let capped = cap(raw, request.format, &request.limits).map_err(|error| cap_error(&error))?;
     Ok(match keeping {

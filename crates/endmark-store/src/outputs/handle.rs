@@ -1,13 +1,13 @@
-//! Unguessable handles of kept outputs.
+//! Handles of kept outputs.
 
 use std::fmt;
 
 use crate::fingerprint::sha256_hex;
 
 /// Number of random bytes of a handle: 128 bits.
-const RANDOM_BYTES: usize = 16;
+const HANDLE_RANDOM_BYTES: usize = 16;
 /// First character of every handle.
-const PREFIX: char = 'h';
+const HANDLE_PREFIX: char = 'h';
 
 /// The handle of a kept output: `h` and 32 hexadecimal digits. It cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -16,25 +16,26 @@ pub struct Handle(String);
 impl Handle {
     /// Returns a new random handle. If the system provides no random bytes, the error is its message.
     pub fn random() -> Result<Self, String> {
-        let mut bytes = [0_u8; RANDOM_BYTES];
+        let mut bytes = [0_u8; HANDLE_RANDOM_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
         let digits =
             |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
-        Ok(Self(std::iter::once(PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
+        Ok(Self(std::iter::once(HANDLE_PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// Returns the handle of an owner's value, which is the same on every gateway. `kind` separates the names
-    /// of different kinds of values. Only the owner can read the value.
+    /// Returns the handle for an owner's value, which is the same on every gateway. `kind` separates the
+    /// names of different kinds of values. Only the owner can read the value.
     pub fn derive(kind: &str, owner: &str, name: &str) -> Self {
         let digest = sha256_hex(format!("{kind}\n{owner}\n{name}").as_bytes());
-        Self(std::iter::once(PREFIX).chain(digest.chars().take(2 * RANDOM_BYTES)).collect())
+        Self(std::iter::once(HANDLE_PREFIX).chain(digest.chars().take(2 * HANDLE_RANDOM_BYTES)).collect())
     }
 
     /// Parses a handle. Returns `None` if the text is not a handle.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix(PREFIX)?;
+        let digits = text.strip_prefix(HANDLE_PREFIX)?;
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (digits.len() == 2 * RANDOM_BYTES && digits.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+        (digits.len() == 2 * HANDLE_RANDOM_BYTES && digits.bytes().all(is_digit))
+            .then(|| Self(text.to_owned()))
     }
 
     /// Returns the handle as text.

@@ -1,6 +1,6 @@
-//! Stores full outputs for the local user. (CX-5)
+//! Stores full outputs for the local user (CX-5).
 
-use endmark_context::cap::Capped;
+use endmark_context::cap::CappedValue;
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 use tokio::runtime::Runtime;
@@ -12,11 +12,12 @@ use crate::location::StoreLocation;
 use crate::runtime;
 use crate::store::Store;
 
-/// Maximum size of an output that is buffered in memory. Most are smaller, and many need not be stored.
+/// Maximum size of an output that is buffered in memory. Most outputs are smaller, and many of them need not
+/// be stored.
 const MAX_IN_MEMORY_BYTES: usize = 1 << 20;
 
 /// Stores outputs. The store is opened only when there is something to store.
-pub struct Keeper {
+pub struct OutputKeeper {
     location: StoreLocation,
     keep_days: u32,
     max_bytes: u64,
@@ -25,21 +26,21 @@ pub struct Keeper {
 
 /// An output that is being stored.
 pub(super) struct KeptDraft<'a> {
-    keeper: &'a mut Keeper,
+    keeper: &'a mut OutputKeeper,
     handle: Handle,
-    state: State,
+    state: DraftState,
 }
 
-enum State {
-    Held(Vec<u8>),
-    Drafted(OutputDraft),
+enum DraftState {
+    Buffered(Vec<u8>),
+    InStore(OutputDraft),
     /// The output cannot be stored, for this reason.
     Failed(String),
 }
 
-impl Keeper {
-    /// Creates a keeper. Outputs are kept for `keep_days` days after their last use and may take `max_bytes`
-    /// bytes together; 0 means no limit.
+impl OutputKeeper {
+    /// Creates a keeper. Outputs are kept for `keep_days` days after their last use, and may have `max_bytes`
+    /// bytes in total. 0 means no limit.
     pub fn new(location: StoreLocation, keep_days: u32, max_bytes: u64) -> Self {
         Self { location, keep_days, max_bytes, open_store: None }
     }
@@ -47,14 +48,14 @@ impl Keeper {
     /// Starts to store an output under a new handle.
     pub(super) fn begin(&mut self) -> Result<KeptDraft<'_>, CommandError> {
         let handle = Handle::random().map_err(|error| CommandError::Upstream {
-            message: format!("the system gives no random bytes: {error}"),
+            message: format!("the system provides no random bytes: {error}"),
             hint: None,
         })?;
-        Ok(KeptDraft { keeper: self, handle, state: State::Held(Vec::new()) })
+        Ok(KeptDraft { keeper: self, handle, state: DraftState::Buffered(Vec::new()) })
     }
 
-    /// Stores a complete value, regardless of what is shown of it. The inner error is the reason why it could
-    /// not be stored.
+    /// Stores a complete value, however much of it is shown. The inner error is the reason why the value
+    /// could not be stored.
     pub fn keep(&mut self, value: &[u8], format: &str) -> Result<Result<String, String>, CommandError> {
         let mut keeping = self.begin()?;
         keeping.push(value);
@@ -83,23 +84,24 @@ impl KeptDraft<'_> {
         self.handle.as_str()
     }
 
-    /// Adds the next bytes. It reports no error, because the output is shown even if it cannot be stored.
+    /// Adds the next bytes. An error is not reported here, because the output is shown even if it cannot be
+    /// stored.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.state {
-            State::Failed(_) => return,
-            State::Held(held) => {
+            DraftState::Failed(_) => return,
+            DraftState::Buffered(held) => {
                 held.extend_from_slice(bytes);
                 if held.len() <= MAX_IN_MEMORY_BYTES {
                     return;
                 }
             }
-            State::Drafted(_) => {}
+            DraftState::InStore(_) => {}
         }
         self.write(bytes);
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let state = std::mem::replace(&mut self.state, State::Failed(String::new()));
+        let state = std::mem::replace(&mut self.state, DraftState::Failed(String::new()));
         let new = NewOutput {
             handle: self.handle.clone(),
             owner: LOCAL_USER.to_owned(),
@@ -110,16 +112,16 @@ impl KeptDraft<'_> {
             let written = write_draft(state, store, new, bytes);
             runtime.block_on(written).map_err(|error| error.to_string())
         });
-        self.state = written.map_or_else(State::Failed, State::Drafted);
+        self.state = written.map_or_else(DraftState::Failed, DraftState::InStore);
     }
 
-    /// Stores the output if the shown text is truncated, and otherwise discards it. The shown text contains
-    /// the handle only if the output was stored.
-    pub(super) fn settle(mut self, capped: Capped) -> (Capped, Option<Handle>) {
+    /// Stores the output if the shown text is truncated. Otherwise discards it. The shown text contains the
+    /// handle only if the output was stored.
+    pub(super) fn settle(mut self, capped: CappedValue) -> (CappedValue, Option<Handle>) {
         let handle = self.handle.clone();
         if !capped.is_cut {
-            if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.open_store) {
-                // If this fails, the draft is deleted a day later.
+            if let (DraftState::InStore(draft), Some((runtime, _))) = (self.state, &self.keeper.open_store) {
+                // If this fails, the incomplete draft is deleted a day later.
                 let _ = runtime.block_on(draft.discard());
             }
             return (capped, None);
@@ -135,38 +137,41 @@ impl KeptDraft<'_> {
         }
     }
 
-    /// Stores the output, regardless of what is shown of it.
+    /// Stores the output, however much of it is shown.
     pub(super) fn keep(&mut self, format: &str) -> Result<(), String> {
-        if matches!(self.state, State::Held(_)) {
+        if matches!(self.state, DraftState::Buffered(_)) {
             self.write(&[]);
         }
-        match (std::mem::replace(&mut self.state, State::Failed(String::new())), &self.keeper.open_store) {
-            (State::Drafted(draft), Some((runtime, _))) => {
+        match (std::mem::replace(&mut self.state, DraftState::Failed(String::new())), &self.keeper.open_store)
+        {
+            (DraftState::InStore(draft), Some((runtime, _))) => {
                 runtime.block_on(draft.keep(format)).map_err(|error| error.to_string())
             }
-            (State::Failed(error), _) => Err(error),
-            (State::Held(_) | State::Drafted(_), _) => Err("the store is closed".to_owned()),
+            (DraftState::Failed(error), _) => Err(error),
+            (DraftState::Buffered(_) | DraftState::InStore(_), _) => Err("the store is closed".to_owned()),
         }
     }
 }
 
-/// Returns a draft that contains the buffered bytes and these bytes.
+/// Returns a draft that contains the buffered bytes followed by these bytes.
 async fn write_draft(
-    state: State,
+    state: DraftState,
     store: &Store,
     new: NewOutput,
     bytes: &[u8],
 ) -> Result<OutputDraft, StoreError> {
     match state {
-        State::Drafted(mut draft) => {
+        DraftState::InStore(mut draft) => {
             draft.push(bytes).await?;
             Ok(draft)
         }
-        State::Held(held) => {
+        DraftState::Buffered(held) => {
             let mut draft = store.begin_output(new).await?;
             draft.push(&held).await?;
             Ok(draft)
         }
-        State::Failed(detail) => Err(StoreError::Failed { path: store.location().path().to_owned(), detail }),
+        DraftState::Failed(detail) => {
+            Err(StoreError::Failed { path: store.location().path().to_owned(), detail })
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! Reads kept outputs in a program without an async runtime: the errors, and the record that an output was read.
+//! Reads kept outputs in a program without an async runtime: returns errors as command errors, and records
+//! each reading.
 
 use endmark_context::read::{ExcerptError, PartError};
 use endmark_failure::CommandError;
 
 use super::{Handle, capping, remote};
-use crate::engine::ReadError;
+use crate::engine::ExcerptReadError;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::runtime;
@@ -16,17 +17,18 @@ const PATTERN_HINT: &str =
 
 impl Handle {
     /// Parses a handle. An invalid handle gives the same error as an unknown one.
-    pub fn parse_known(handle: &str) -> Result<Self, CommandError> {
-        let unknown = || read_failure(&StoreError::NoOutput { handle: handle.to_owned() });
+    pub fn parse_or_unknown(handle: &str) -> Result<Self, CommandError> {
+        let unknown = || read_error(&StoreError::NoOutput { handle: handle.to_owned() });
         Self::parse(handle).ok_or_else(unknown)
     }
 }
 
-/// Records that an output was read, which restarts its retention time. The error states why that failed.
-pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
+/// Records that an output was read, which restarts its retention time. The error is the reason why that
+/// failed.
+pub fn record_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
     if location.postgres().is_some() {
-        // Write to the database instead of the journal, which a gateway may be using.
-        return remote::note_read_in_database(location, handle).map_err(|error| error.to_string());
+        // With PostgreSQL, write to the database. A gateway may be using the journal.
+        return remote::record_read_in_database(location, handle).map_err(|error| error.to_string());
     }
     let store = Store::open(location).map_err(|error| error.to_string())?;
     let noted = runtime::block_on(async {
@@ -38,7 +40,7 @@ pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String
 }
 
 /// Returns the error for an output that cannot be read.
-pub fn read_failure(error: &StoreError) -> CommandError {
+pub fn read_error(error: &StoreError) -> CommandError {
     let code = match error {
         StoreError::NoOutput { .. } => "unknown_handle",
         StoreError::ExpiredOutput { .. } => "expired_handle",
@@ -48,12 +50,12 @@ pub fn read_failure(error: &StoreError) -> CommandError {
     CommandError::Input { code, message: error.to_string(), hint: None }
 }
 
-impl From<&ReadError> for CommandError {
-    fn from(error: &ReadError) -> Self {
+impl From<&ExcerptReadError> for CommandError {
+    fn from(error: &ExcerptReadError) -> Self {
         match error {
-            ReadError::Store(error) => read_failure(error),
-            ReadError::Excerpt(ExcerptError::Cap(error)) => capping::cap_error(error),
-            ReadError::Excerpt(ExcerptError::Part(error)) => Self::Input {
+            ExcerptReadError::Store(error) => read_error(error),
+            ExcerptReadError::Excerpt(ExcerptError::Cap(error)) => capping::cap_error(error),
+            ExcerptReadError::Excerpt(ExcerptError::Part(error)) => Self::Input {
                 code: error.code(),
                 message: error.to_string(),
                 hint: matches!(error, PartError::Pattern(_)).then(|| PATTERN_HINT.to_owned()),

@@ -2,15 +2,16 @@
 
 use super::Handle;
 use crate::engine::Reader;
-use crate::engine::fetched::FetchedOutput;
+use crate::engine::fetched_output::FetchedOutput;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::shared::outputs;
 use crate::store::Store;
 
 impl Store {
-    /// Like [`Store::read`], for reading this output. If the store is shared and this instance does not have
-    /// the output, the output is fetched from the database, and the reader finds only this output.
+    /// Runs `work` like [`Store::read`], with a reader that finds this output. If the store is shared and
+    /// this instance does not have the output, fetches it from the database. The reader then finds no other
+    /// output.
     ///
     /// # Errors
     /// [`StoreError::OutputNotHere`] if this instance does not have it and the database does not respond.
@@ -56,13 +57,13 @@ impl Reader {
             let fetched = outputs::fetch(&client, handle.as_str()).await;
             fetched.map_err(|error| address.statement_error(&error))
         };
-        let fetched = blocking(location, fetch);
+        let fetched = block_on(location, fetch);
         run_on_fetched(reader, location, handle, fetched, work)
     }
 }
 
-/// Runs `work` on the fetched output. Without one, uses this instance's reader, which knows whether the
-/// output has expired.
+/// Runs `work` on the fetched output. If the database does not have it, uses this instance's reader, which
+/// can tell whether the output has expired.
 fn run_on_fetched<T>(
     reader: Result<Reader, StoreError>,
     location: &StoreLocation,
@@ -89,17 +90,17 @@ fn run_on_fetched<T>(
 }
 
 /// Records in the database that an output was read, which restarts its retention time.
-pub(super) fn note_read_in_database(location: &StoreLocation, handle: &Handle) -> Result<(), StoreError> {
+pub(super) fn record_read_in_database(location: &StoreLocation, handle: &Handle) -> Result<(), StoreError> {
     let Some(address) = location.postgres() else { return Ok(()) };
-    blocking(location, async {
+    block_on(location, async {
         let client = address.connect().await?;
-        let touched = outputs::touch(&client, &[handle.as_str()]).await;
+        let touched = outputs::record_uses(&client, &[handle.as_str()]).await;
         touched.map(|_| ()).map_err(|error| address.statement_error(&error))
     })
 }
 
 /// Runs a future to its end in a program without a runtime.
-fn blocking<T>(
+fn block_on<T>(
     location: &StoreLocation,
     work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {

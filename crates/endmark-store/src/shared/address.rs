@@ -1,4 +1,4 @@
-//! Parses the URL of a PostgreSQL store, and decides which part can be shown and whether its connections use TLS.
+//! Parses the URL of a PostgreSQL store, and decides which part may be shown and whether connections use TLS.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,10 @@ use std::str::FromStr as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// URL parameters that are passed to the driver. The driver knows others, which this crate sets itself.
+/// URL parameters that are passed to the driver. The driver supports more parameters, which this crate sets
+/// itself.
 const DRIVER_PARAMETERS: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
-const PARAMETERS: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
+const PARAMETER_NAMES: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
 
 /// The address of a PostgreSQL database, from a URL such as `postgres://user:password@db.example/endmark`. `Debug`
 /// and `Display` never print its password.
@@ -33,19 +34,19 @@ pub struct PostgresAddress {
 pub enum PostgresAddressError {
     /// The text is not a PostgreSQL URL.
     #[error("the PostgreSQL URL cannot be used: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
-    Unusable,
+    NotAPostgresUrl,
     /// The password contains an unencoded `@`, so the host is ambiguous.
     #[error(
         "the PostgreSQL URL has more than one `@`: write `%40` for each `@` of the user and the password, and `%2F` for `/`"
     )]
-    NotEncoded,
+    UnencodedAt,
     /// A `%` is not followed by two hexadecimal digits.
     #[error(
         "the PostgreSQL URL has a `%` without two hexadecimal digits after it: write `%25` for each `%` of the user and the password"
     )]
-    NotAnEscape,
+    InvalidEscape,
     /// The URL has an unknown parameter.
-    #[error("the PostgreSQL URL has the unknown parameter `{0}`: there are {PARAMETERS}")]
+    #[error("the PostgreSQL URL has the unknown parameter `{0}`: there are {PARAMETER_NAMES}")]
     UnknownParameter(String),
     /// The URL names no host.
     #[error("the PostgreSQL URL names no host: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
@@ -53,16 +54,16 @@ pub enum PostgresAddressError {
     /// The URL names no database.
     #[error("the PostgreSQL URL names no database: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoDatabase,
-    /// `sslmode` is neither `verify-full` nor `disable`. Other modes encrypt without verification, which does not
-    /// protect.
+    /// `sslmode` is neither `verify-full` nor `disable`. Other modes encrypt without verifying the server,
+    /// which does not protect.
     #[error("`sslmode={0}` is not supported: write `verify-full`, which verifies the server, or `disable`")]
-    SslMode(String),
+    UnsupportedSslMode(String),
 }
 
 impl PostgresAddress {
-    /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if every
-    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that
-    /// may certify the server, instead of the system's.
+    /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if
+    /// all hosts are this machine and there is no `sslrootcert`. `sslrootcert` names a PEM file with the
+    /// authorities that may certify the server, instead of the system's.
     ///
     /// # Errors
     /// [`PostgresAddressError`] if it is not a URL, has more than one `@` or an invalid escape, lacks a host or a
@@ -70,9 +71,9 @@ impl PostgresAddress {
     pub fn parse(url: &str) -> Result<Self, PostgresAddressError> {
         let (mut kept, mut mode, mut root_file) = (Vec::new(), None, None);
         let (address, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
-        // The `?` is probably part of the password, so no message may contain the text after it.
+        // The `?` probably belongs to the password, so no message may contain the text after it.
         if query.contains('@') {
-            return Err(PostgresAddressError::Unusable);
+            return Err(PostgresAddressError::NotAPostgresUrl);
         }
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
@@ -85,18 +86,18 @@ impl PostgresAddress {
                 }
             }
         }
-        // The parser would read the rest of such a password as the host, and the host is shown.
+        // The parser would read the end of such a password as the host, which is shown in messages.
         if address.matches('@').count() > 1 {
-            return Err(PostgresAddressError::NotEncoded);
+            return Err(PostgresAddressError::UnencodedAt);
         }
         if !url.split('%').skip(1).all(begins_with_hex) {
-            return Err(PostgresAddressError::NotAnEscape);
+            return Err(PostgresAddressError::InvalidEscape);
         }
         if !address.contains("://") {
-            return Err(PostgresAddressError::Unusable);
+            return Err(PostgresAddressError::NotAPostgresUrl);
         }
         let config = Config::from_str(&format!("{address}?{}", kept.join("&")));
-        let config = config.map_err(|_| PostgresAddressError::Unusable)?;
+        let config = config.map_err(|_| PostgresAddressError::NotAPostgresUrl)?;
         if config.get_hosts().is_empty() {
             return Err(PostgresAddressError::NoHost);
         }
@@ -107,7 +108,7 @@ impl PostgresAddress {
             None => root_file.is_some() || !config.get_hosts().iter().all(is_this_machine),
             Some("verify-full") => true,
             Some("disable") => false,
-            Some(other) => return Err(PostgresAddressError::SslMode(other.to_owned())),
+            Some(other) => return Err(PostgresAddressError::UnsupportedSslMode(other.to_owned())),
         };
         Ok(Self { config, uses_tls, root_file })
     }
@@ -130,7 +131,7 @@ impl PostgresAddress {
     }
 
     /// Returns the file of authorities that may certify the server, instead of the system's.
-    pub fn root_file(&self) -> Option<&Path> {
+    pub fn authority_file(&self) -> Option<&Path> {
         self.root_file.as_deref()
     }
 
@@ -205,24 +206,24 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_url_is_refused_without_its_password() {
+    fn the_error_for_an_unusable_url_hides_its_password() {
         for (url, error) in [
             (
                 "postgres://u:hunter2@db.example/d?sslmode=require",
-                PostgresAddressError::SslMode("require".to_owned()),
+                PostgresAddressError::UnsupportedSslMode("require".to_owned()),
             ),
             ("postgres://u:hunter2@db.example", PostgresAddressError::NoDatabase),
             (
                 "postgres://u:hunter2@db.example/d?what=1",
                 PostgresAddressError::UnknownParameter("what".to_owned()),
             ),
-            ("postgres://u:p?hunter2=@db.example/d", PostgresAddressError::Unusable),
-            ("postgres://u:hunter2%zz@db.example/d", PostgresAddressError::NotAnEscape),
-            ("postgres://u:hunter2%4@db.example/d", PostgresAddressError::NotAnEscape),
-            ("postgres:/u:hunter2@db.example/d", PostgresAddressError::Unusable),
+            ("postgres://u:p?hunter2=@db.example/d", PostgresAddressError::NotAPostgresUrl),
+            ("postgres://u:hunter2%zz@db.example/d", PostgresAddressError::InvalidEscape),
+            ("postgres://u:hunter2%4@db.example/d", PostgresAddressError::InvalidEscape),
+            ("postgres:/u:hunter2@db.example/d", PostgresAddressError::NotAPostgresUrl),
             ("postgres:///d", PostgresAddressError::NoHost),
-            ("postgres://u:p@ss#w/hunter2@127.0.0.1/d", PostgresAddressError::NotEncoded),
-            ("postgres://u:hunter2@db.example:x/d", PostgresAddressError::Unusable),
+            ("postgres://u:p@ss#w/hunter2@127.0.0.1/d", PostgresAddressError::UnencodedAt),
+            ("postgres://u:hunter2@db.example:x/d", PostgresAddressError::NotAPostgresUrl),
         ] {
             assert_eq!(PostgresAddress::parse(url), Err(error.clone()), "{url}");
             assert!(!error.to_string().contains("hunter2"));

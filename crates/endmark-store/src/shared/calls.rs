@@ -1,27 +1,27 @@
-//! Rows of calls in the database: statements that read them one by one.
+//! Statements that read rows of calls in the database one by one.
 
 use std::collections::BTreeMap;
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
-use super::sql::{Parameter, SINCE};
-use crate::calls::{Billing, Estimate, Tokens, UsageRow};
-use crate::engine::integers::natural;
+use super::sql::{Parameter, SINCE_SQL};
+use crate::calls::{Billing, TokenEstimate, Tokens, UsageRow};
+use crate::engine::integers::from_sql_integer;
 
 /// Maximum number of sessions in a list.
 const MAX_SESSIONS: u32 = 50;
 
-/// Returns the SQL of a time as the files of the instances write it.
+/// Returns the SQL that formats a time as in the files of the instances.
 pub(super) fn time_sql(column: &str) -> String {
     format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')")
 }
 
-/// The hour in which a call began, in SQL.
-pub(super) const HOUR: &str = "to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24')";
+/// SQL for the hour in which a call began.
+pub(super) const HOUR_SQL: &str = "to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24')";
 
-/// Reads the calls that this end of a statement selects.
-pub(super) async fn select(
+/// Reads the calls that the end of a statement selects.
+pub(super) async fn select_calls(
     client: &Client,
     end: &str,
     parameters: &[Parameter<'_>],
@@ -42,19 +42,19 @@ pub(super) async fn select(
 /// Returns the newest calls of a session, newest first, at most `limit`.
 pub(super) async fn of_session(client: &Client, session: &str, limit: u32) -> Result<Vec<UsageRow>, Error> {
     let end = "WHERE session = $1 ORDER BY started_at DESC, request_id DESC, call DESC LIMIT $2";
-    select(client, end, &[(&session, Type::TEXT), (&i64::from(limit), Type::INT8)]).await
+    select_calls(client, end, &[(&session, Type::TEXT), (&i64::from(limit), Type::INT8)]).await
 }
 
 /// Returns the newest calls, newest first, at most `limit`.
 pub(super) async fn recent(client: &Client, limit: u32) -> Result<Vec<UsageRow>, Error> {
     let end = "ORDER BY started_at DESC, request_id DESC, call DESC LIMIT $1";
-    select(client, end, &[(&i64::from(limit), Type::INT8)]).await
+    select_calls(client, end, &[(&i64::from(limit), Type::INT8)]).await
 }
 
-/// Returns the calls of these requests, each request's in the order in which they were made.
+/// Returns the calls of these requests, in the order in which they were made.
 pub(super) async fn of_requests(client: &Client, ids: &[&str]) -> Result<Vec<UsageRow>, Error> {
     let end = "WHERE request_id = ANY($1) ORDER BY request_id, call";
-    select(client, end, &[(&ids, Type::TEXT_ARRAY)]).await
+    select_calls(client, end, &[(&ids, Type::TEXT_ARRAY)]).await
 }
 
 /// Returns the newest call of each session that occurs among the newest `requests` requests, newest first.
@@ -71,7 +71,7 @@ pub(super) async fn newest_of_sessions(client: &Client, requests: u32) -> Result
              LIMIT 1) AS call)
          ORDER BY started_at DESC, request_id DESC, call DESC"
     );
-    select(client, &end, &[(&i64::from(requests), Type::INT8)]).await
+    select_calls(client, &end, &[(&i64::from(requests), Type::INT8)]).await
 }
 
 /// Returns the start time of the oldest call.
@@ -80,18 +80,18 @@ pub(super) async fn first(client: &Client) -> Result<Option<String>, Error> {
     Ok(client.query_typed_one(&sql, &[]).await?.get(0))
 }
 
-/// Returns the number of judged replies by hour, of calls that began from `since` on.
+/// Returns the number of judged replies by hour, for calls that began at or after `since`.
 pub(super) async fn replies_by_hour(client: &Client, since: &str) -> Result<BTreeMap<String, u64>, Error> {
     let sql = format!(
-        "SELECT {HOUR} AS hour, count(*) FROM em_usage
-         WHERE started_at >= {SINCE} AND verdict IS NOT NULL GROUP BY hour"
+        "SELECT {HOUR_SQL} AS hour, count(*) FROM em_usage
+         WHERE started_at >= {SINCE_SQL} AND verdict IS NOT NULL GROUP BY hour"
     );
     let rows = client.query_typed(&sql, &[(&since, Type::TEXT)]).await?;
-    Ok(rows.iter().map(|row| (row.get(0), natural(row.get(1)))).collect())
+    Ok(rows.iter().map(|row| (row.get(0), from_sql_integer(row.get(1)))).collect())
 }
 
 fn call_of(row: &Row) -> UsageRow {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(from_sql_integer);
     let amount = |column: usize| count(column).unwrap_or(0);
     UsageRow {
         request_id: row.get(0),
@@ -130,7 +130,7 @@ fn call_of(row: &Row) -> UsageRow {
         },
         sent_bytes: amount(30),
         received_bytes: count(31),
-        estimate: count(32).zip(count(33)).map(|(prompt, output)| Estimate { prompt, output }),
+        estimate: count(32).zip(count(33)).map(|(prompt, output)| TokenEstimate { prompt, output }),
         first_byte_ms: row.get(34),
         total_ms: row.get(35),
     }

@@ -1,12 +1,12 @@
-//! A clock that measures how long an instance may act without the database. It never goes back, and continues while
+//! Measures how long an instance may act without the database. The time never goes back, and continues while
 //! the machine is suspended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-/// Milliseconds since this clock was created. The monotonic clock stops while the machine is suspended, and the wall
-/// clock may be set back. Therefore the larger of both is used: it is correct or ahead. A clock that is ahead only
-/// makes the instance stop early.
+/// Returns milliseconds since its creation. The monotonic clock stops while the machine is suspended, and the
+/// wall clock may be set back, so the larger of both is used. It is correct or ahead. A clock that is ahead
+/// only makes the instance stop early.
 #[derive(Debug)]
 pub(crate) struct Clock {
     monotonic: Instant,

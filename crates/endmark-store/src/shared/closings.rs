@@ -3,16 +3,20 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use super::database::escaped;
+use super::database::escape_nul;
 use super::sql::Parameter;
 
-/// Marks a session as closed for its closing call, unless it is closed already. Repeating the request returns the
-/// same result.
-pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) -> Result<bool, Error> {
+/// Closes a session for its closing call, unless the session is already closed. Returns whether this request
+/// may make the call. Repeating the request returns the same result.
+pub(crate) async fn close_session(
+    client: &mut Client,
+    session: &str,
+    request_id: &str,
+) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // Lock rows in a fixed order, so that two instances do not deadlock.
+    // Lock rows in a fixed order, to prevent a deadlock with another instance.
     let sql = "SELECT closed_by FROM em_budgets WHERE scope = 'session' AND subject = $1 ORDER BY span, unit FOR UPDATE";
-    let session = escaped(session);
+    let session = escape_nul(session);
     let budgets = transaction.query_typed(sql, &[(&session, Type::TEXT)]).await?;
     let is_open = |closed_by: &str| closed_by.is_empty() || closed_by == request_id;
     if budgets.is_empty() || !budgets.iter().all(|budget| is_open(budget.get(0))) {
@@ -26,7 +30,7 @@ pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) 
 }
 
 /// Reopens a session whose closing call was not made.
-pub(crate) async fn reopen(client: &Client, request_id: &str) -> Result<(), Error> {
+pub(crate) async fn reopen_session(client: &Client, request_id: &str) -> Result<(), Error> {
     let sql = "UPDATE em_budgets SET closed_by = '' WHERE scope = 'session' AND closed_by = $1";
     client.execute_typed(sql, &[(&request_id, Type::TEXT)]).await.map(|_| ())
 }

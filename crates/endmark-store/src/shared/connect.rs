@@ -1,5 +1,5 @@
-//! Connects to PostgreSQL over TCP or a Unix socket, with TLS that verifies the server, to the first host that
-//! accepts writes.
+//! Connects to PostgreSQL over TCP or a Unix socket. Uses the first host that accepts writes, and verifies
+//! the server if TLS is used.
 
 use std::error::Error;
 use std::io;
@@ -21,7 +21,8 @@ use crate::error::StoreError;
 /// Maximum time to connect to one host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The TLS request of the PostgreSQL protocol: its length, and a special number instead of a protocol version.
+/// The request for TLS in the PostgreSQL protocol: its length, and a special number in the position of the
+/// protocol version.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -29,9 +30,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
 /// The reason why a connection failed.
 #[derive(Debug)]
-pub(crate) struct Unconnected {
+pub(crate) struct ConnectionFailure {
     pub(crate) detail: String,
-    /// Whether the database rejected the connection, so that retrying does not help.
+    /// Whether the database rejected the connection, so that a retry would fail too.
     pub(crate) is_final: bool,
 }
 
@@ -42,7 +43,7 @@ impl PostgresAddress {
     }
 
     /// Returns the error for a database that did not answer within this time.
-    pub(super) fn unanswered(&self, after: Duration) -> StoreError {
+    pub(super) fn timeout_error(&self, after: Duration) -> StoreError {
         self.store_error(format!("no answer within {after:?}"))
     }
 
@@ -58,12 +59,13 @@ impl PostgresAddress {
 }
 
 /// Connects to the first host that accepts writes. The connection ends when the client is dropped.
-pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
+pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, ConnectionFailure> {
     let mut failures = Vec::new();
     let mut is_final = true;
     for (host, port) in address.hosts() {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, connect_to_host(address, host, port)).await;
-        match connected.unwrap_or_else(|_| Err(unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))))
+        match connected
+            .unwrap_or_else(|_| Err(host_unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))))
         {
             Ok(client) => return Ok(client),
             Err(failure) => {
@@ -80,10 +82,14 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
             shown.collect::<Vec<_>>().join("; ")
         }
     };
-    Err(Unconnected { detail, is_final })
+    Err(ConnectionFailure { detail, is_final })
 }
 
-async fn connect_to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
+async fn connect_to_host(
+    address: &PostgresAddress,
+    host: &Host,
+    port: u16,
+) -> Result<Client, ConnectionFailure> {
     let transport = open_transport(address, host, port).await?;
     let mut config = address.config.clone();
     // TLS is already set up on this stream.
@@ -98,20 +104,20 @@ async fn connect_to_host(address: &PostgresAddress, host: &Host, port: u16) -> R
     Ok(client)
 }
 
-fn temporary_failure(detail: String) -> Unconnected {
-    Unconnected { detail, is_final: false }
+fn temporary_failure(detail: String) -> ConnectionFailure {
+    ConnectionFailure { detail, is_final: false }
 }
 
-fn permanent_failure(detail: String) -> Unconnected {
-    Unconnected { detail, is_final: true }
+fn permanent_failure(detail: String) -> ConnectionFailure {
+    ConnectionFailure { detail, is_final: true }
 }
 
-fn unreachable(detail: impl std::fmt::Display) -> Unconnected {
+fn host_unreachable(detail: impl std::fmt::Display) -> ConnectionFailure {
     temporary_failure(format!("{detail}: check that PostgreSQL runs there, and that this machine reaches it"))
 }
 
-/// Classifies a driver error. The detail contains the database's own message and advice.
-pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
+/// Converts a driver error. The detail contains the database's message, with advice if there is any.
+pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> ConnectionFailure {
     let source = error.source();
     let detail = match (error.as_db_error(), source) {
         (Some(error), _) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
@@ -123,7 +129,8 @@ pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
         None if error.is_closed() || source.is_some_and(<dyn Error>::is::<io::Error>) => {
             return temporary_failure(detail);
         }
-        // The driver has no password, or does not support the server's authentication method.
+        // The driver needs a password that is missing, or does not support the server's authentication
+        // method.
         None => "28000",
     };
     match advice(code) {
@@ -132,8 +139,8 @@ pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
     }
 }
 
-/// Returns advice for an error with this SQLSTATE. Returns `None` for temporary conditions: lost connections, lack of
-/// resources, a shutdown or start of the server, conflicts, and a standby.
+/// Returns advice for an error with this SQLSTATE. Returns `None` for temporary conditions: a lost
+/// connection, lack of resources, a stopping or starting server, a conflict, or a standby.
 fn advice(code: &str) -> Option<&'static str> {
     let passes = ["08", "25006", "40", "53", "55", "57", "58", "XX"];
     Some(match code {
@@ -156,23 +163,23 @@ async fn open_transport(
     address: &PostgresAddress,
     host: &Host,
     port: u16,
-) -> Result<Box<dyn Transport>, Unconnected> {
+) -> Result<Box<dyn Transport>, ConnectionFailure> {
     let (name, mut stream) = match host {
         Host::Unix(folder) => {
             let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await;
-            return Ok(Box::new(socket.map_err(unreachable)?));
+            return Ok(Box::new(socket.map_err(host_unreachable)?));
         }
         Host::Tcp(name) => {
-            let stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
+            let stream = TcpStream::connect((name.as_str(), port)).await.map_err(host_unreachable)?;
             (name.trim_matches(['[', ']']), stream)
         }
     };
-    stream.set_nodelay(true).map_err(unreachable)?;
+    stream.set_nodelay(true).map_err(host_unreachable)?;
     if !address.uses_tls() {
         return Ok(Box::new(stream));
     }
-    stream.write_all(&TLS_REQUEST).await.map_err(unreachable)?;
-    match stream.read_u8().await.map_err(unreachable)? {
+    stream.write_all(&TLS_REQUEST).await.map_err(host_unreachable)?;
+    match stream.read_u8().await.map_err(host_unreachable)? {
         b'S' => {}
         b'N' => {
             return Err(permanent_failure(
@@ -186,7 +193,7 @@ async fn open_transport(
     let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
     connected.map(|stream| Box::new(stream) as Box<dyn Transport>).map_err(|error| {
         if !error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
-            return unreachable(error);
+            return host_unreachable(error);
         }
         permanent_failure(format!(
             "TLS: {error}: name the PEM file of its authority with `sslrootcert=PATH` in the URL, and the host as in its certificate"
@@ -210,7 +217,7 @@ fn build_tls_config(
 /// Loads the certificate authorities that may certify the server.
 fn load_authorities(address: &PostgresAddress) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
-    let certificates = match address.root_file() {
+    let certificates = match address.authority_file() {
         None => rustls_native_certs::load_native_certs().certs,
         Some(path) => {
             let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -4,32 +4,33 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use super::database;
+use super::keys;
 use super::sql::Parameter;
 use crate::copy_result::{CopySums, OmittedKind};
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::leases::BudgetKey;
 
-/// The position after which the next page of rows begins: time, request and call.
-pub(crate) type DatabasePlace = (String, String, i32);
+/// Position of a row: its time, request and call. A page begins after such a position.
+pub(crate) type DatabaseRowPosition = (String, String, i32);
 
-/// Whether the tables hold records, and whether the file with this id was copied into them.
-pub(crate) async fn check_holds(client: &Client, id: &str) -> Result<(bool, bool), Error> {
+/// Returns whether the tables contain records, and whether the file with this id was copied into them.
+pub(crate) async fn query_contents(client: &Client, id: &str) -> Result<(bool, bool), Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM em_usage) OR EXISTS (SELECT 1 FROM em_budgets) OR EXISTS (SELECT 1 FROM em_keys),
                  EXISTS (SELECT 1 FROM em_instances WHERE id = $1)";
     let row = client.query_typed_one(sql, &[(&id, Type::TEXT)]).await?;
     Ok((row.get(0), row.get(1)))
 }
 
-/// Returns the number of live instances, and one silent instance that may have unreported costs.
-pub(crate) async fn count_users(client: &Client) -> Result<(u64, Option<String>), Error> {
+/// Returns the number of live instances, and the name of a silent instance that may have unreported costs.
+pub(crate) async fn count_live_instances(client: &Client) -> Result<(u64, Option<String>), Error> {
     let sql = "SELECT (SELECT count(*) FROM em_instances WHERE expires > clock_timestamp()),
                  (SELECT min(instance) FROM em_shares WHERE granted > spent)";
     let row = client.query_typed_one(sql, &[]).await?;
-    Ok((natural(row.get(0)), row.get(1)))
+    Ok((from_sql_integer(row.get(0)), row.get(1)))
 }
 
-/// Returns the id of the database, and creates it if it is missing.
+/// Returns the id of the database. Creates the id if it is missing.
 pub(crate) async fn read_or_create_id(client: &Client, random: u128) -> Result<String, Error> {
     let random = i64::try_from(random % (1 << 63)).unwrap_or_default();
     let sql = "INSERT INTO em_meta (name, value) VALUES ('id', $1) ON CONFLICT DO NOTHING";
@@ -41,8 +42,8 @@ pub(crate) async fn read_or_create_id(client: &Client, random: u128) -> Result<S
 /// Adds missing keys with their secrets. Existing keys can only be revoked.
 pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> Result<(), Error> {
     let transaction = client.transaction().await?;
-    // This comes first because it blocks gateways that change keys.
-    database::raise_version(&transaction).await?;
+    // This comes first, because it blocks gateways that would change keys.
+    keys::increment_keys_version(&transaction).await?;
     let add_secrets = "INSERT INTO em_key_secrets (sha256, name, ends_at)
                    SELECT sha256, name, ends_at FROM json_to_recordset($1::text::json) AS r(sha256 text, name text, ends_at bigint)
                    WHERE name NOT IN (SELECT name FROM em_keys)";
@@ -59,7 +60,8 @@ pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> 
     transaction.commit().await
 }
 
-/// Returns counts and sums of what was copied from the file: its rows since a time, its costs, and all keys.
+/// Returns counts and sums of the data that was copied from the file: its rows since a time, its costs, and
+/// all keys.
 pub(crate) async fn query_file_sums(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
     let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_shares WHERE instance = $1 AND spent > 0),
@@ -68,10 +70,10 @@ pub(crate) async fn query_file_sums(client: &Client, id: &str, since: &str) -> R
                  (SELECT count(*) FROM em_keys)
                FROM em_usage WHERE instance = $1 AND started_at >= $2::text::timestamptz";
     let row = client.query_typed_one(sql, &[(&id, Type::TEXT), (&since, Type::TEXT)]).await?;
-    Ok(sums(&row))
+    Ok(read_sums(&row))
 }
 
-/// Returns counts and sums of everything.
+/// Returns counts and sums of all data.
 pub(crate) async fn query_total_sums(client: &Client) -> Result<CopySums, Error> {
     let sql =
         "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
@@ -80,11 +82,11 @@ pub(crate) async fn query_total_sums(client: &Client) -> Result<CopySums, Error>
                  (SELECT coalesce(sum(spent), 0)::bigint FROM em_budgets WHERE unit = 'nano_usd'),
                  (SELECT count(*) FROM em_keys)
                FROM em_usage";
-    Ok(sums(&client.query_typed_one(sql, &[]).await?))
+    Ok(read_sums(&client.query_typed_one(sql, &[]).await?))
 }
 
-fn sums(row: &tokio_postgres::Row) -> CopySums {
-    let amount = |column: usize| natural(row.get(column));
+fn read_sums(row: &tokio_postgres::Row) -> CopySums {
+    let amount = |column: usize| from_sql_integer(row.get(column));
     CopySums {
         rows: amount(0),
         prompt_tokens: amount(1),
@@ -96,12 +98,13 @@ fn sums(row: &tokio_postgres::Row) -> CopySums {
     }
 }
 
-/// Returns the next rows of calls after a position, as an array of JSON objects, with their number and last position.
+/// Returns the next rows of calls after a position as an array of JSON objects, with their number and the
+/// position of the last row.
 pub(crate) async fn query_next_rows(
     client: &Client,
-    (time, request_id, call): &DatabasePlace,
+    (time, request_id, call): &DatabaseRowPosition,
     most: u32,
-) -> Result<Option<(String, u64, DatabasePlace)>, Error> {
+) -> Result<Option<(String, u64, DatabaseRowPosition)>, Error> {
     let written = CALL_COLUMNS.map(|(name, kind)| match kind {
         "timestamptz" => format!("to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS {name}"),
         _ => name.to_owned(),
@@ -117,7 +120,7 @@ pub(crate) async fn query_next_rows(
     let place: [Parameter<'_>; 4] =
         [(time, Type::TEXT), (request_id, Type::TEXT), (call, Type::INT4), (&i64::from(most), Type::INT8)];
     let row = client.query_typed_opt(&sql, &place).await?;
-    Ok(row.map(|row| (row.get(0), natural(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
+    Ok(row.map(|row| (row.get(0), from_sql_integer(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
 }
 
 /// Returns the amounts spent in budgets after a position, ordered by key.
@@ -145,13 +148,13 @@ pub(crate) async fn budgets(
 pub(crate) async fn query_omitted_records(client: &Client) -> Result<Vec<(&'static str, u64)>, Error> {
     let mut omitted = Vec::new();
     for OmittedKind { name, table, condition, .. } in OmittedKind::ALL {
-        // A database of an older version lacks some of the tables.
+        // Databases of older versions lack some of these tables.
         let exists = format!("SELECT to_regclass('{table}') IS NOT NULL");
         if !client.query_typed_one(&exists, &[]).await?.get::<_, bool>(0) {
             continue;
         }
         let count = format!("SELECT count(*) FROM {table} WHERE {condition}");
-        let count = natural(client.query_typed_one(&count, &[]).await?.get(0));
+        let count = from_sql_integer(client.query_typed_one(&count, &[]).await?.get(0));
         if count > 0 {
             omitted.push((name, count));
         }

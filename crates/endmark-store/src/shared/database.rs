@@ -1,26 +1,25 @@
-//! SQL statements for PostgreSQL. They are typed, unnamed and independent of session state, so that they work through a
-//! transaction pooler.
+//! SQL statements for PostgreSQL. They are typed, unnamed and independent of session state, so they work
+//! through a transaction pooler.
 
-use endmark_context::budget::{Pool, RateLimits, Share, ShareReport, TENURE_MS, Unit};
+use endmark_context::budget::{Pool, Share, ShareReport, TENURE_MS, Unit};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, Row};
 
 use super::address::PostgresAddress;
 use super::sql::Parameter;
 use super::usage;
-use crate::budgets::{BudgetRow, Raised};
-use crate::engine::integers::{integer, natural};
+use crate::budgets::{BudgetRow, RaiseOutcome};
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
 use crate::engine::journal::rows::CallRows;
-use crate::engine::journal::{Due, GrantedShare, Instance};
+use crate::engine::journal::{DueReport, GrantedShare, Instance};
 use crate::error::StoreError;
-use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
 
-/// The schema of this version: the number of its newest migration.
-pub(crate) const SCHEMA: i64 = 5;
+/// The schema version: the number of the newest migration.
+pub(crate) const SCHEMA_VERSION: i64 = 5;
 
-/// The migrations. Each can run any number of times, so all of them bring any older schema to this one.
-const TABLES: &str = concat!(
+/// All migrations. Each can be repeated, so running all of them updates a database of any older version.
+const CREATE_TABLES: &str = concat!(
     include_str!("../../migrations/0001_shared.postgres.sql"),
     include_str!("../../migrations/0002_outputs.postgres.sql"),
     include_str!("../../migrations/0003_runs.postgres.sql"),
@@ -28,39 +27,44 @@ const TABLES: &str = concat!(
     include_str!("../../migrations/0005_recoveries.postgres.sql")
 );
 
-/// Maximum attempts to create the tables while another instance creates them.
+/// Maximum attempts to create the tables, which can fail while another instance creates them.
 const MAX_SCHEMA_ATTEMPTS: u32 = 5;
 
 impl PostgresAddress {
     /// Returns an error if the database has a newer schema than this program supports.
     pub(crate) fn check_schema(&self, found: i64) -> Result<(), StoreError> {
-        if found > SCHEMA {
-            return Err(StoreError::NewerDatabase { address: self.to_string(), found, known: SCHEMA });
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::NewerDatabase {
+                address: self.to_string(),
+                found,
+                known: SCHEMA_VERSION,
+            });
         }
         Ok(())
     }
 }
 
 /// The result of a report to the database.
-pub(crate) enum Exchanged {
+pub(crate) enum ExchangeOutcome {
     Done {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database has another token for this instance, or does not know its id. The instance was forfeited, or
-    /// another process took over.
+    /// The database does not know this instance or its token. The shares of the instance were freed, or
+    /// another process took over its journal.
     Unknown,
 }
 
-/// The result of registering an instance.
+/// The result of registering an instance with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Registered {
+pub(crate) enum RegistrationOutcome {
     /// The database accepted the instance with its new token.
     Accepted,
-    /// A process with a newer journal of this instance is running, or ran less than [`TENURE_MS`] ago.
+    /// Another process uses a newer journal of this instance, or did so less than [`TENURE_MS`] ago.
     InUse,
-    /// The journal is older than the database's record of this instance, and no other process is running. The journal
-    /// is a copy, or a power failure lost its newest commits. The instance is not accepted yet.
+    /// The journal is older than the database's record of this instance, but no other process uses the
+    /// instance. The journal is a copy, or a power failure lost its newest commits. The instance is not
+    /// accepted yet.
     Outdated,
 }
 
@@ -75,17 +79,18 @@ pub(crate) async fn query_schema_version(client: &Client) -> Result<Option<i64>,
 }
 
 /// Creates missing tables and columns. Returns the database's schema version.
-pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
+pub(crate) async fn create_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
-        if let Some(schema) = query_schema_version(client).await?.filter(|schema| *schema >= SCHEMA) {
+        if let Some(schema) = query_schema_version(client).await?.filter(|schema| *schema >= SCHEMA_VERSION) {
             return Ok(schema);
         }
         made += 1;
-        let migrated =
-            format!("UPDATE em_meta SET value = {SCHEMA} WHERE name = 'schema' AND value < {SCHEMA};");
-        match client.batch_execute(&format!("BEGIN;{TABLES}{migrated}COMMIT")).await {
-            // `IF NOT EXISTS` does not protect against another transaction that creates the same table.
+        let migrated = format!(
+            "UPDATE em_meta SET value = {SCHEMA_VERSION} WHERE name = 'schema' AND value < {SCHEMA_VERSION};"
+        );
+        match client.batch_execute(&format!("BEGIN;{CREATE_TABLES}{migrated}COMMIT")).await {
+            // `IF NOT EXISTS` does not prevent an error if another transaction creates the same table.
             Err(error) if made < MAX_SCHEMA_ATTEMPTS && error.code().is_some() => {
                 client.batch_execute("ROLLBACK").await?;
             }
@@ -94,12 +99,13 @@ pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     }
 }
 
-/// Registers an instance with its pending token. `has_caught_up` accepts an outdated journal after it was updated.
+/// Registers an instance with its pending token. With `has_caught_up`, accepts an outdated journal that was
+/// updated from the database.
 pub(crate) async fn register(
     client: &mut Client,
     instance: &Instance,
     has_caught_up: bool,
-) -> Result<Registered, Error> {
+) -> Result<RegistrationOutcome, Error> {
     let transaction = client.transaction().await?;
     let found = transaction
         .query_typed_opt(
@@ -110,14 +116,14 @@ pub(crate) async fn register(
     if let Some(found) = found {
         let (token, is_forfeited, is_alive): (String, bool, bool) =
             (found.get(0), found.get(1), found.get(2));
-        // A journal stores its next token before it sends it to the database. Therefore the newest journal always
-        // contains the database's token, even after a kill. An older copy does not.
-        if token != instance.token && token != instance.pending {
+        // A journal stores its next token before the database gets it. Therefore the newest journal always
+        // contains the database's token, even after a kill, and an older copy does not.
+        if token != instance.token && token != instance.next_token {
             if is_alive && !is_forfeited {
-                return Ok(Registered::InUse);
+                return Ok(RegistrationOutcome::InUse);
             }
             if !has_caught_up {
-                return Ok(Registered::Outdated);
+                return Ok(RegistrationOutcome::Outdated);
             }
         }
     }
@@ -127,24 +133,24 @@ pub(crate) async fn register(
              ON CONFLICT (id) DO UPDATE SET token = excluded.token, is_forfeited = false, expires = excluded.expires",
             &[
                 (&instance.id, Type::TEXT),
-                (&instance.pending, Type::TEXT),
-                (&integer(TENURE_MS), Type::INT8),
+                (&instance.next_token, Type::TEXT),
+                (&to_sql_integer(TENURE_MS), Type::INT8),
             ],
         )
         .await?;
     transaction.commit().await?;
-    Ok(Registered::Accepted)
+    Ok(RegistrationOutcome::Accepted)
 }
 
-/// Ends the session of an instance that has reported everything, so that another process can use its journal at once.
-pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Error> {
+/// Deregisters an instance that has reported everything, so that another process can use its journal at once.
+pub(crate) async fn deregister(client: &Client, instance: &Instance) -> Result<(), Error> {
     let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1 AND token = $2";
     let parameters: [Parameter<'_>; 2] = [(&instance.id, Type::TEXT), (&instance.token, Type::TEXT)];
     client.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-/// Returns the budgets in which this instance has an open share, or all its budgets, each with the amount that it
-/// reported as spent.
+/// Returns the budgets in which this instance has a share, or only those with an open share. Each has the
+/// amount that the instance reported as spent.
 pub(crate) async fn query_instance_shares(
     client: &Client,
     id: &str,
@@ -157,14 +163,14 @@ pub(crate) async fn query_instance_shares(
 
 /// Reads a budget and its spent amount from the columns scope, subject, span, unit and amount.
 pub(super) fn read_spending(row: &Row) -> (BudgetKey, u64) {
-    let key = BudgetKey::from_columns(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
-    (key, natural(row.get(4)))
+    let key = BudgetKey::from_columns(row.get(0), unescape_nul(row.get(1)), row.get(2), row.get(3));
+    (key, from_sql_integer(row.get(4)))
 }
 
-/// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
+/// Frees the unspent shares of a silent instance. Returns whether such an instance exists.
 pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // From here on, its reports are rejected until it registers again.
+    // From now on its reports are rejected until it registers again.
     let sql = "UPDATE em_instances SET is_forfeited = true WHERE id = $1 AND expires <= clock_timestamp()";
     if transaction.execute_typed(sql, &[(&id, Type::TEXT)]).await? == 0 {
         return Ok(false);
@@ -184,21 +190,21 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     Ok(true)
 }
 
-/// Reports everything that is due in one transaction. The transaction can be repeated, because rows have a key and
-/// shares are absolute. The pending token, if any, becomes the token.
+/// Reports everything that is due in one transaction. It can be repeated, because rows have keys and shares
+/// are absolute amounts. A pending token becomes the current token.
 pub(crate) async fn exchange(
     client: &Client,
     instance: &Instance,
-    due: &Due,
+    due: &DueReport,
     rows: &CallRows,
-) -> Result<Exchanged, Error> {
-    let columns = Columns::of(due);
-    // Send the statements without waiting for each answer, because a caller may be waiting. After an error the
-    // database refuses all later statements, and the connection is closed.
-    let ((), known) = tokio::try_join!(biased; client.batch_execute("BEGIN"), confirm(client, instance, rows.oldest.as_ref()))?;
+) -> Result<ExchangeOutcome, Error> {
+    let columns = BudgetColumns::of(due);
+    // Send the statements without waiting for each answer, because a caller may be waiting for the
+    // transaction. After an error the database refuses all later statements, and the connection is closed.
+    let ((), known) = tokio::try_join!(biased; client.batch_execute("BEGIN"), report_alive(client, instance, rows.oldest_start.as_ref()))?;
     let Some((instances, keys_version, is_late)) = known else {
         client.batch_execute("ROLLBACK").await?;
-        return Ok(Exchanged::Unknown);
+        return Ok(ExchangeOutcome::Unknown);
     };
     let (record, lock) =
         (usage::record(client, &instance.id, rows, is_late), lock_budgets(client, instance, &columns));
@@ -214,24 +220,24 @@ pub(crate) async fn exchange(
         write_shares(client, instance, &columns, &decided),
         client.batch_execute("COMMIT"),
     )?;
-    Ok(Exchanged::Done { granted, keys_version })
+    Ok(ExchangeOutcome::Done { granted, keys_version })
 }
 
-/// Reports that an instance is alive. Returns the number of live instances, the version of the keys, and whether rows
-/// that start with this call are late. Returns `None` if the database does not know the instance.
-async fn confirm(
+/// Reports that an instance is alive. Returns the number of live instances, the version of the keys, and
+/// whether a call that began at `oldest` is late. Returns `None` if the database does not know the instance.
+async fn report_alive(
     client: &Client,
     instance: &Instance,
     oldest: Option<&String>,
 ) -> Result<Option<(u64, i64, bool)>, Error> {
-    let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
+    let next = if instance.next_token.is_empty() { &instance.token } else { &instance.next_token };
     let known = format!(
         "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
          WHERE id = $1 AND token = $2 AND NOT is_forfeited
          RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
            (SELECT value FROM em_meta WHERE name = 'key_version'),
            $5::text::timestamptz < clock_timestamp() - interval '{}'",
-        usage::LATE_AFTER
+        usage::LATE_AGE
     );
     let known = client
         .query_typed_opt(
@@ -239,18 +245,18 @@ async fn confirm(
             &[
                 (&instance.id, Type::TEXT),
                 (&instance.token, Type::TEXT),
-                (&integer(TENURE_MS), Type::INT8),
+                (&to_sql_integer(TENURE_MS), Type::INT8),
                 (next, Type::TEXT),
                 (&oldest, Type::TEXT),
             ],
         )
         .await?;
     let is_late = |known: &Row| known.get::<_, Option<bool>>(2).unwrap_or(false);
-    Ok(known.map(|known| (natural(known.get(0)), known.get(1), is_late(&known))))
+    Ok(known.map(|known| (from_sql_integer(known.get(0)), known.get(1), is_late(&known))))
 }
 
 /// Deletes rate limit windows that are older than `oldest_kept`.
-pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(), Error> {
+pub(crate) async fn delete_old_rate_windows(client: &Client, oldest_kept: &str) -> Result<(), Error> {
     for table in ["em_shares", "em_budgets"] {
         let sql = format!("DELETE FROM {table} WHERE scope = 'rate' AND span < $1");
         client.execute_typed(&sql, &[(&oldest_kept, Type::TEXT)]).await?;
@@ -258,13 +264,14 @@ pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(
     Ok(())
 }
 
-/// Escapes U+0000, which outside text may contain but PostgreSQL cannot store. The result is unique for each subject.
-pub(super) fn escaped(subject: &str) -> String {
+/// Escapes U+0000, which subjects from outside may contain, but PostgreSQL cannot store. Different subjects
+/// have different results.
+pub(super) fn escape_nul(subject: &str) -> String {
     subject.replace('\\', r"\\").replace('\0', r"\0")
 }
 
 /// Restores an escaped subject.
-fn unescaped(subject: &str) -> String {
+fn unescape_nul(subject: &str) -> String {
     let mut characters = subject.chars();
     let mut text = String::with_capacity(subject.len());
     while let Some(character) = characters.next() {
@@ -278,34 +285,39 @@ fn unescaped(subject: &str) -> String {
     text
 }
 
-/// The budgets of one transaction, as one array per column.
-struct Columns {
+/// The budgets of one transaction, with one array for each column.
+struct BudgetColumns {
     scopes: Vec<String>,
     subjects: Vec<String>,
     spans: Vec<String>,
     units: Vec<String>,
 }
 
-impl Columns {
-    fn of(due: &Due) -> Self {
+impl BudgetColumns {
+    fn of(due: &DueReport) -> Self {
         let texts = |text: fn(&BudgetKey) -> String| due.shares.iter().map(|(key, _)| text(key)).collect();
         Self {
             scopes: texts(|key| key.scope.name().to_owned()),
-            subjects: texts(|key| escaped(&key.subject)),
+            subjects: texts(|key| escape_nul(&key.subject)),
             spans: texts(|key| key.window.clone()),
             units: texts(|key| key.unit.name().to_owned()),
         }
     }
 
-    /// The first four parameters of a statement.
+    /// Returns the first four parameters of a statement.
     fn parameters(&self) -> Vec<Parameter<'_>> {
         let columns = [&self.scopes, &self.subjects, &self.spans, &self.units];
         columns.into_iter().map(|column| -> Parameter<'_> { (column, Type::TEXT_ARRAY) }).collect()
     }
 }
 
-/// Locks the rows of budgets in a fixed order, and creates missing ones. Returns them with the shares of this instance.
-async fn lock_budgets(client: &Client, instance: &Instance, columns: &Columns) -> Result<Vec<Row>, Error> {
+/// Locks the rows of budgets in a fixed order, and creates missing rows. Returns them with the shares of this
+/// instance.
+async fn lock_budgets(
+    client: &Client,
+    instance: &Instance,
+    columns: &BudgetColumns,
+) -> Result<Vec<Row>, Error> {
     let keys = columns.parameters();
     if columns.scopes.is_empty() {
         return Ok(Vec::new());
@@ -332,7 +344,7 @@ async fn lock_budgets(client: &Client, instance: &Instance, columns: &Columns) -
 }
 
 /// Decides the share of each budget from the reported costs and requests.
-fn decide(due: &Due, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(Pool, Share)>) {
+fn decide(due: &DueReport, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(Pool, Share)>) {
     let mut decided = vec![(Pool::default(), Share::default()); due.shares.len()];
     let mut granted = Vec::with_capacity(found.len());
     for row in found {
@@ -340,7 +352,7 @@ fn decide(due: &Due, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(
         let Some(((key, report), decided)) = due.shares.get(place).zip(decided.get_mut(place)) else {
             continue;
         };
-        let amount = |column: usize| natural(row.get(column));
+        let amount = |column: usize| from_sql_integer(row.get(column));
         let mut pool = Pool { spent: amount(1), committed: amount(2), is_tight: row.get(3) };
         let mut share = Share { granted: amount(4), spent: amount(5) };
         let extra = amount(6);
@@ -364,14 +376,14 @@ fn decide(due: &Due, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(
 async fn write_shares(
     client: &Client,
     instance: &Instance,
-    columns: &Columns,
+    columns: &BudgetColumns,
     decided: &[(Pool, Share)],
 ) -> Result<(), Error> {
     if decided.is_empty() {
         return Ok(());
     }
     let amounts = |amount: fn(&(Pool, Share)) -> u64| -> Vec<i64> {
-        decided.iter().map(|of| integer(amount(of))).collect()
+        decided.iter().map(|of| to_sql_integer(amount(of))).collect()
     };
     let (spent, committed) = (amounts(|of| of.0.spent), amounts(|of| of.0.committed));
     let tight: Vec<bool> = decided.iter().map(|(pool, _)| pool.is_tight).collect();
@@ -405,12 +417,13 @@ async fn write_shares(
     tokio::try_join!(biased; write_budgets, write_shares).map(|_| ())
 }
 
-/// Returns sessions with a budget in this unit whose names have this prefix, up to a limit.
+/// Returns sessions that have a budget in this unit and this prefix in their names, up to a limit.
 pub(crate) async fn query_sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
     let sql = "SELECT DISTINCT subject FROM em_budgets
                WHERE scope = 'session' AND unit = $2 AND left(subject, length($1)) = $1 ORDER BY subject LIMIT 100";
-    let rows = client.query_typed(sql, &[(&escaped(prefix), Type::TEXT), (&unit.name(), Type::TEXT)]).await?;
-    Ok(rows.iter().map(|row| unescaped(row.get(0))).collect())
+    let rows =
+        client.query_typed(sql, &[(&escape_nul(prefix), Type::TEXT), (&unit.name(), Type::TEXT)]).await?;
+    Ok(rows.iter().map(|row| unescape_nul(row.get(0))).collect())
 }
 
 /// Returns all budgets except rate limits.
@@ -420,15 +433,15 @@ pub(crate) async fn query_budgets(client: &Client) -> Result<Vec<BudgetRow>, Err
                FROM em_budgets WHERE scope <> 'rate' ORDER BY span DESC, scope, subject, unit";
     let rows = client.query_typed(sql, &[]).await?;
     let budget = |row: &Row| {
-        let (spent, held) = (natural(row.get(4)), natural(row.get(5)));
+        let (spent, held) = (from_sql_integer(row.get(4)), from_sql_integer(row.get(5)));
         BudgetRow {
             scope: row.get(0),
-            subject: unescaped(row.get(1)),
+            subject: unescape_nul(row.get(1)),
             window: row.get(2),
             unit: row.get(3),
             spent,
             held,
-            extra: natural(row.get(6)),
+            extra: from_sql_integer(row.get(6)),
             is_closed: row.get(7),
             recomputed: (spent, held),
         }
@@ -436,145 +449,27 @@ pub(crate) async fn query_budgets(client: &Client) -> Result<Vec<BudgetRow>, Err
     Ok(rows.iter().map(budget).collect())
 }
 
-/// Raises the limit of a session's budget, and reopens the session if it was closed. Each instance learns the new
-/// limit when it next requests a share.
-pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u64) -> Result<Raised, Error> {
+/// Raises the limit of a session's budget, and reopens the session if it was closed. Each instance learns the
+/// new limit with its next request for a share.
+pub(crate) async fn raise_budget(
+    client: &mut Client,
+    session: &str,
+    unit: Unit,
+    by: u64,
+) -> Result<RaiseOutcome, Error> {
     let transaction = client.transaction().await?;
-    let session = escaped(session);
+    let session = escape_nul(session);
     let sql = "SELECT unit, extra FROM em_budgets WHERE scope = 'session' AND subject = $1 ORDER BY span, unit FOR UPDATE";
     let budgets = transaction.query_typed(sql, &[(&session, Type::TEXT)]).await?;
     let of_unit = budgets.iter().filter(|budget| budget.get::<_, &str>(0) == unit.name());
-    let raised = Raised::of(of_unit.map(|budget| natural(budget.get(1))).max(), by);
-    if let Raised::To(extra) = raised {
+    let raised = RaiseOutcome::of(of_unit.map(|budget| from_sql_integer(budget.get(1))).max(), by);
+    if let RaiseOutcome::Raised(extra) = raised {
         let sql = "UPDATE em_budgets SET extra = CASE WHEN unit = $2 THEN $3 ELSE extra END, closed_by = ''
                    WHERE scope = 'session' AND subject = $1";
         let parameters: [Parameter<'_>; 3] =
-            [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&integer(extra), Type::INT8)];
+            [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&to_sql_integer(extra), Type::INT8)];
         transaction.execute_typed(sql, &parameters).await?;
     }
     transaction.commit().await?;
     Ok(raised)
-}
-
-/// Returns all keys and the hashes of their secrets, as JSON, with their version.
-pub(crate) async fn query_keys(client: &mut Client) -> Result<(i64, String, String), Error> {
-    // One statement reads all three values from the same snapshot.
-    let row = client
-        .query_typed_one(
-            "SELECT (SELECT value FROM em_meta WHERE name = 'key_version'),
-               (SELECT coalesce(json_agg(k ORDER BY k.name), '[]')::text FROM em_keys k),
-               (SELECT coalesce(json_agg(s), '[]')::text FROM em_key_secrets s)",
-            &[],
-        )
-        .await?;
-    Ok((row.get(0), row.get(1), row.get(2)))
-}
-
-/// Returns all keys, ordered by name.
-pub(crate) async fn query_all_keys(client: &Client) -> Result<Vec<Key>, Error> {
-    let sql =
-        "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
-                 requests_per_minute, tokens_per_minute, parallel
-               FROM em_keys ORDER BY name";
-    let rows = client.query_typed(sql, &[]).await?;
-    let key = |row: &Row| {
-        let number = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
-        Key {
-            name: row.get(0),
-            models: row.get::<_, String>(1).lines().map(str::to_owned).collect(),
-            budget: KeyBudget::from_columns(row.get(2), row.get(3), number(4)),
-            rates: RateLimits {
-                requests_per_minute: number(8),
-                tokens_per_minute: number(9),
-                parallel: number(10),
-            },
-            ends_at: number(5),
-            created_at: natural(row.get(6)),
-            revoked_at: number(7),
-        }
-    };
-    Ok(rows.iter().map(key).collect())
-}
-
-/// Creates a key with one secret. Returns `false` if the name is taken.
-pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> Result<bool, Error> {
-    let transaction = client.transaction().await?;
-    let limit = new.budget.map(|budget| integer(budget.limit));
-    let added = transaction
-        .execute_typed(
-            "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at,
-               requests_per_minute, tokens_per_minute, parallel)
-             VALUES ($1, $2, $3, $4, $5, $6, extract(epoch FROM clock_timestamp())::bigint, $7, $8, $9) ON CONFLICT DO NOTHING",
-            &[
-                (&new.name, Type::TEXT),
-                (&new.models.join("\n"), Type::TEXT),
-                (&new.budget.map(|budget| budget.unit.name()), Type::TEXT),
-                (&new.budget.map(|budget| budget.period.name()), Type::TEXT),
-                (&limit, Type::INT8),
-                (&new.ends_at.map(integer), Type::INT8),
-                (&new.rates.requests_per_minute.map(integer), Type::INT8),
-                (&new.rates.tokens_per_minute.map(integer), Type::INT8),
-                (&new.rates.parallel.map(integer), Type::INT8),
-            ],
-        )
-        .await?;
-    if added == 0 {
-        return Ok(false);
-    }
-    add_secret(&transaction, &new.name, sha256).await?;
-    transaction.commit().await?;
-    Ok(true)
-}
-
-async fn add_secret(transaction: &Transaction<'_>, name: &str, sha256: &str) -> Result<(), Error> {
-    let sql = "INSERT INTO em_key_secrets (sha256, name) VALUES ($1, $2)";
-    transaction.execute_typed(sql, &[(&sha256, Type::TEXT), (&name, Type::TEXT)]).await?;
-    raise_version(transaction).await
-}
-
-/// Increments the version of the keys. The row's lock serialises transactions that change keys.
-pub(super) async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
-    let sql = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
-    transaction.execute_typed(sql, &[]).await.map(|_| ())
-}
-
-/// Adds a new secret to a key and lets its other secrets expire after the overlap. Returns whether the key exists.
-pub(crate) async fn rotate_key(
-    client: &mut Client,
-    name: &str,
-    sha256: &str,
-    overlap_seconds: u64,
-) -> Result<bool, Error> {
-    let transaction = client.transaction().await?;
-    let sql = "SELECT 1 FROM em_keys WHERE name = $1 AND revoked_at IS NULL FOR UPDATE";
-    if transaction.query_typed_opt(sql, &[(&name, Type::TEXT)]).await?.is_none() {
-        return Ok(false);
-    }
-    let ended = "DELETE FROM em_key_secrets WHERE name = $1 AND ends_at <= extract(epoch FROM clock_timestamp())::bigint";
-    transaction.execute_typed(ended, &[(&name, Type::TEXT)]).await?;
-    transaction
-        .execute_typed(
-            "UPDATE em_key_secrets SET ends_at = least(ends_at, extract(epoch FROM clock_timestamp())::bigint + $2)
-             WHERE name = $1",
-            &[(&name, Type::TEXT), (&integer(overlap_seconds.min(1 << 40)), Type::INT8)],
-        )
-        .await?;
-    add_secret(&transaction, name, sha256).await?;
-    transaction.commit().await?;
-    Ok(true)
-}
-
-/// Revokes a key. Returns whether an unrevoked key of this name existed.
-pub(crate) async fn revoke_key(client: &mut Client, name: &str) -> Result<bool, Error> {
-    let transaction = client.transaction().await?;
-    let revoked = transaction
-        .execute_typed(
-            "UPDATE em_keys SET revoked_at = extract(epoch FROM clock_timestamp())::bigint
-             WHERE name = $1 AND revoked_at IS NULL",
-            &[(&name, Type::TEXT)],
-        )
-        .await?;
-    raise_version(&transaction).await?;
-    transaction.commit().await?;
-    Ok(revoked > 0)
 }

@@ -9,7 +9,7 @@ use super::address::PostgresAddress;
 use super::database;
 use super::reader::SharedReader;
 use super::usage::SharedSums;
-use crate::budgets::{BudgetRow, Raised};
+use crate::budgets::{BudgetRow, RaiseOutcome};
 use crate::engine::Dimension;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
@@ -19,15 +19,15 @@ use crate::location::StoreLocation;
 pub struct DatabaseState {
     /// The server's version, for example `15.8`.
     pub version: String,
-    /// Minimum number of milliseconds by which its clock is ahead of this machine's.
+    /// Minimum time by which the server's clock is ahead of this machine's, in milliseconds.
     pub clock_ahead_ms: i64,
-    /// The schema version of the database. `None` before the first start.
+    /// The schema version of the database. `None` before the first gateway starts.
     pub schema: Option<i64>,
     /// Whether this role may create tables.
     pub may_create: bool,
     /// Instances that reported recently.
     pub live_instances: i64,
-    /// Instances that stopped reporting but still hold unspent shares.
+    /// Instances that stopped reporting but still have unspent shares.
     pub silent_instances: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-    // The server read its clock at some time between the request and the answer.
+    // The server read its clock at an unknown time between the request and the answer.
     let on_the_way = i64::try_from(started.elapsed().as_millis()).unwrap_or(0);
     let clock_ahead_ms = match there - here {
         ahead if ahead > 0 => ahead,
@@ -77,21 +77,23 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     Ok(Some(state))
 }
 
-/// Frees the unspent shares of a silent instance. If the instance comes back, it reports its spending and requests
-/// shares again. Returns whether there is such an instance.
+/// Frees the unspent shares of a silent instance. An instance that returns later reports its spending and
+/// requests new shares. Returns whether such a silent instance exists.
 ///
 /// # Errors
 /// [`StoreError`] if the database fails, or the store is not shared.
 pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool, StoreError> {
     let Some(address) = location.postgres() else {
-        return Err(StoreError::NotShared { what: "giving up the shares of an instance without PostgreSQL" });
+        return Err(StoreError::UnsupportedWhenShared {
+            what: "giving up the shares of an instance without PostgreSQL",
+        });
     };
     let mut client = address.connect().await?;
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_error(&error))
 }
 
-/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns
-/// `None` for a store that is not shared.
+/// Reads the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`,
+/// UTC). Returns `None` for a store that is not shared.
 ///
 /// # Errors
 /// [`StoreError`] if the database cannot be reached or fails.
@@ -121,7 +123,7 @@ impl SharedBudgets {
     /// [`StoreError`] if it cannot be reached or rejects the connection, or the store is not shared.
     pub async fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         let Some(address) = location.postgres().cloned() else {
-            return Err(StoreError::NotShared {
+            return Err(StoreError::UnsupportedWhenShared {
                 what: "raising a budget in the database without PostgreSQL",
             });
         };
@@ -141,17 +143,17 @@ impl SharedBudgets {
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
-    pub async fn raise(&mut self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
-        let raised = database::raise(&mut self.client, session, unit, by).await;
+    pub async fn raise(&mut self, session: &str, unit: Unit, by: u64) -> Result<RaiseOutcome, StoreError> {
+        let raised = database::raise_budget(&mut self.client, session, unit, by).await;
         raised.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Returns all budgets of all instances except rate limits, newest windows first. Unspent amounts that an
-    /// instance was granted count as held.
+    /// Returns all budgets of all instances except rate limits, newest windows first. Amounts that an
+    /// instance was granted but has not spent count as held.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
-    pub async fn all(&self) -> Result<Vec<BudgetRow>, StoreError> {
+    pub async fn all_budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let found = database::query_budgets(&self.client).await;
         found.map_err(|error| self.address.statement_error(&error))
     }

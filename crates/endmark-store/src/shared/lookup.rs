@@ -1,5 +1,5 @@
-//! Looks up data in the database that this instance's file does not have. Lookups use their own connection, so that
-//! budgets do not wait for them.
+//! Looks up data in the database that this instance's file does not contain. Lookups use a separate
+//! connection, so that budgets do not wait for them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::address::PostgresAddress;
 use crate::error::StoreError;
 
 /// Maximum time of one lookup.
-const DEADLINE: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl PostgresAddress {
     /// Connects and runs one lookup.
@@ -25,13 +25,13 @@ impl PostgresAddress {
         self.connected(lookup).await
     }
 
-    /// Runs a lookup with a connection of its own.
+    /// Runs a lookup over a separate connection.
     pub(crate) async fn connected<T>(
         &self,
         lookup: impl AsyncFnOnce(Client) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let answer = tokio::time::timeout(DEADLINE, async { lookup(self.connect().await?).await });
-        answer.await.unwrap_or_else(|_| Err(self.unanswered(DEADLINE)))
+        let answer = tokio::time::timeout(LOOKUP_TIMEOUT, async { lookup(self.connect().await?).await });
+        answer.await.unwrap_or_else(|_| Err(self.timeout_error(LOOKUP_TIMEOUT)))
     }
 }
 
@@ -48,8 +48,8 @@ impl Shared {
         .await
     }
 
-    /// Runs a lookup, one at a time, so that an instance has at most two connections. Fails immediately while the
-    /// database fails.
+    /// Runs a lookup over a separate connection. Only one runs at a time, so an instance has at most two
+    /// connections. Fails at once while the database fails.
     pub(crate) async fn connected<T>(
         &self,
         lookup: impl AsyncFnOnce(Client) -> Result<T, StoreError>,
@@ -58,15 +58,15 @@ impl Shared {
             return Err(failure);
         }
         let address = &self.state.address;
-        let answer = tokio::time::timeout(DEADLINE, async {
+        let answer = tokio::time::timeout(LOOKUP_TIMEOUT, async {
             let _turn = self.lookups.lock().await;
             address.connected(lookup).await
         });
-        answer.await.unwrap_or_else(|_| Err(address.unanswered(DEADLINE)))
+        answer.await.unwrap_or_else(|_| Err(address.timeout_error(LOOKUP_TIMEOUT)))
     }
 
     /// Schedules the upload of new outputs and summaries.
-    pub(crate) fn note_uploads(&self) {
+    pub(crate) fn schedule_uploads(&self) {
         self.state.has_uploads.store(true, Ordering::Release);
         self.state.wake.notify_one();
     }

@@ -4,13 +4,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
 
 use super::recoveries;
-use super::sql::{definitions, names};
-use crate::compactions::{CondensedIn, KeptSummary};
+use super::sql::{column_definitions, column_names};
+use crate::compactions::{CondensedSession, KeptSummary};
 use crate::engine::compactions::{parse_dropped, split_items};
-use crate::engine::fetched::FetchedOutput;
-use crate::engine::integers::{integer, natural};
+use crate::engine::fetched_output::FetchedOutput;
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
 use crate::engine::journal::uploads::{OutputUpload, OutputValue, Uploads};
-use crate::engine::outputs::{Piece, SECONDS_PER_DAY, unix_seconds};
+use crate::engine::outputs::{CompressedPiece, SECONDS_PER_DAY, unix_seconds};
 
 /// The columns of a summary with their PostgreSQL types, as read from JSON.
 const SUMMARY_COLUMNS: [(&str, &str); 14] = [
@@ -30,14 +30,15 @@ const SUMMARY_COLUMNS: [(&str, &str); 14] = [
     ("expires_at", "bigint"),
 ];
 
-/// Maximum number of expired outputs, or summaries, that one transaction deletes.
-const MAX_DELETED: i64 = 100;
+/// Maximum number of expired outputs, or of expired summaries, that one transaction deletes.
+const MAX_DELETED_OUTPUTS: i64 = 100;
 
 /// A parameter of a statement.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// Uploads outputs, summaries and recoveries in one transaction that can be repeated: all of them have keys that name
-/// their content. Returns the handles of outputs of which pieces are missing.
+/// Uploads outputs, summaries and recoveries in one transaction. It can be repeated, because all of them have
+/// keys that identify their content. Returns the handles of outputs whose pieces are incomplete in the
+/// database.
 pub(crate) async fn upload(
     client: &mut Client,
     instance: &str,
@@ -48,7 +49,7 @@ pub(crate) async fn upload(
         recoveries::record(&transaction, instance, recoveries).await?;
     }
     if let Some(summaries) = &uploads.summaries {
-        let (names, columns) = (names(&SUMMARY_COLUMNS), definitions(&SUMMARY_COLUMNS));
+        let (names, columns) = (column_names(&SUMMARY_COLUMNS), column_definitions(&SUMMARY_COLUMNS));
         let sql = format!(
             "INSERT INTO em_compactions ({names}) SELECT {names} FROM json_to_recordset($1::text::json) AS r({columns})
              ON CONFLICT (owner, first_sha256, turns, sha256)
@@ -66,30 +67,31 @@ async fn insert_outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Res
         return Ok(Vec::new());
     }
     let handles: Vec<&str> = uploads.outputs.iter().map(|output| output.handle.as_str()).collect();
-    // Another instance may have uploaded the same output, or this instance may have used another instance's output.
-    let known = touch(transaction, &handles).await?;
+    // Another instance may have uploaded the same output, or this instance may only have used another
+    // instance's output.
+    let known = record_uses(transaction, &handles).await?;
     let mut new: Vec<(&OutputUpload, &OutputValue)> = uploads
         .outputs
         .iter()
         .filter(|output| !known.contains(&output.handle))
         .filter_map(|output| Some((output, output.value.as_ref()?)))
         .collect();
-    // Use the same order in all instances, so that their transactions do not deadlock.
+    // All instances use this order, so that their transactions do not deadlock.
     new.sort_unstable_by_key(|(output, _)| &output.handle);
-    begin(transaction, &new, unix_seconds() + SECONDS_PER_DAY).await?;
-    let mut pieces: Vec<&(String, Piece)> =
+    insert_incomplete(transaction, &new, unix_seconds() + SECONDS_PER_DAY).await?;
+    let mut pieces: Vec<&(String, CompressedPiece)> =
         uploads.pieces.iter().filter(|(handle, _)| !known.contains(handle)).collect();
     pieces.sort_unstable_by_key(|(handle, piece)| (handle, piece.ordinal));
     add_pieces(transaction, &pieces).await?;
     let whole: Vec<_> = new.into_iter().filter(|(output, _)| output.next_piece.is_none()).collect();
-    let complete = complete(transaction, &whole).await?;
+    let complete = mark_complete(transaction, &whole).await?;
     let is_missing = |handle: &String| !complete.contains(handle);
     Ok(whole.into_iter().map(|(output, _)| output.handle.clone()).filter(is_missing).collect())
 }
 
-/// Inserts rows of outputs without their sizes, which marks them as incomplete. An abandoned upload is deleted after
-/// a day.
-async fn begin(
+/// Inserts rows of outputs without their sizes. A missing size marks an output as incomplete. An abandoned
+/// upload is deleted after a day.
+async fn insert_incomplete(
     transaction: &Transaction<'_>,
     new: &[(&OutputUpload, &OutputValue)],
     expires_at: i64,
@@ -114,12 +116,16 @@ async fn begin(
     transaction.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-async fn add_pieces(transaction: &Transaction<'_>, pieces: &[&(String, Piece)]) -> Result<(), Error> {
+async fn add_pieces(
+    transaction: &Transaction<'_>,
+    pieces: &[&(String, CompressedPiece)],
+) -> Result<(), Error> {
     if pieces.is_empty() {
         return Ok(());
     }
     let handles: Vec<&str> = pieces.iter().map(|(handle, _)| handle.as_str()).collect();
-    let numbers = |number: fn(&Piece) -> i64| pieces.iter().map(|(_, piece)| number(piece)).collect();
+    let numbers =
+        |number: fn(&CompressedPiece) -> i64| pieces.iter().map(|(_, piece)| number(piece)).collect();
     let ordinals: Vec<i64> = numbers(|piece| piece.ordinal);
     let (first_bytes, first_lines): (Vec<i64>, Vec<i64>) =
         (numbers(|piece| piece.first_byte), numbers(|piece| piece.first_line));
@@ -138,9 +144,9 @@ async fn add_pieces(transaction: &Transaction<'_>, pieces: &[&(String, Piece)]) 
     transaction.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-/// Marks outputs as complete if all their bytes were uploaded, and returns those. Pieces may be missing if the upload
-/// took longer than a day.
-async fn complete(
+/// Marks outputs as complete if all their bytes were uploaded, and returns these outputs. Pieces may be
+/// missing if the upload needed more than a day.
+async fn mark_complete(
     transaction: &Transaction<'_>,
     whole: &[(&OutputUpload, &OutputValue)],
 ) -> Result<Vec<String>, Error> {
@@ -167,7 +173,7 @@ async fn complete(
     Ok(complete.iter().map(|row| row.get(0)).collect())
 }
 
-/// Returns an output with all its pieces, if the database has it.
+/// Returns an output with all its pieces, if the database has the complete output.
 pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<FetchedOutput>, Error> {
     let sql = "SELECT o.owner, o.format, o.bytes, o.lines, o.expires_at, p.ordinal, p.first_byte, p.first_line, p.bytes, p.content
                FROM em_outputs o LEFT JOIN em_output_pieces p ON p.handle = o.handle
@@ -175,7 +181,7 @@ pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<Fetche
     let rows = client.query_typed(sql, &[(&handle, Type::TEXT)]).await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let piece = |row: &Row| {
-        Some(Piece {
+        Some(CompressedPiece {
             ordinal: row.get::<_, Option<i64>>(5)?,
             first_byte: row.get(6),
             first_line: row.get(7),
@@ -194,8 +200,8 @@ pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<Fetche
     }))
 }
 
-/// Updates the last use of outputs. Returns the handles of those that are complete in the database.
-pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Result<Vec<String>, Error> {
+/// Updates the last use of outputs. Returns the handles of those outputs that are complete in the database.
+pub(crate) async fn record_uses(client: &impl GenericClient, handles: &[&str]) -> Result<Vec<String>, Error> {
     let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
                WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle";
     let parameters: [Parameter<'_>; 3] =
@@ -208,11 +214,11 @@ pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Resu
 pub(crate) struct FoundSummary {
     pub(crate) summary: KeptSummary,
     pub(crate) keep_days: u32,
-    pub(crate) condensed_in: CondensedIn,
+    pub(crate) condensed_in: CondensedSession,
 }
 
-/// Returns the summary of this owner that replaces the most turns of a conversation. `digests` are the hashes of the
-/// conversation's prefixes, shortest first. Only a summary of more than `beyond` turns is useful.
+/// Returns this owner's summary that replaces the most turns of a conversation. `digests` are the hashes of
+/// the conversation's prefixes, shortest first. Summaries of at most `beyond` turns are ignored.
 pub(crate) async fn find_summary(
     client: &Client,
     owner: &str,
@@ -228,31 +234,31 @@ pub(crate) async fn find_summary(
         (&owner, Type::TEXT),
         (first, Type::TEXT),
         (&digests, Type::TEXT_ARRAY),
-        (&integer(beyond), Type::INT8),
+        (&to_sql_integer(beyond), Type::INT8),
         (&unix_seconds(), Type::INT8),
     ];
     let found = client.query_typed_opt(sql, &parameters).await?;
     Ok(found.map(|row| FoundSummary {
         summary: KeptSummary {
             first_sha256: first.clone(),
-            turns: natural(row.get(0)),
+            turns: from_sql_integer(row.get(0)),
             sha256: row.get(1),
             items: split_items(row.get(2)),
             mode: row.get(3),
-            tokens_before: natural(row.get(4)),
-            tokens_after: natural(row.get(5)),
+            tokens_before: from_sql_integer(row.get(4)),
+            tokens_after: from_sql_integer(row.get(5)),
             handle: row.get(6),
-            bytes: natural(row.get(7)),
+            bytes: from_sql_integer(row.get(7)),
         },
         keep_days: u32::try_from(row.get::<_, i64>(8)).unwrap_or(0),
-        condensed_in: CondensedIn { session: row.get(9), dropped: parse_dropped(row.get(10)) },
+        condensed_in: CondensedSession { session: row.get(9), dropped: parse_dropped(row.get(10)) },
     }))
 }
 
 /// Deletes a batch of expired outputs and summaries. Returns whether there may be more.
 pub(crate) async fn delete_expired(client: &mut Client) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    let limits: [Parameter<'_>; 2] = [(&unix_seconds(), Type::INT8), (&MAX_DELETED, Type::INT8)];
+    let limits: [Parameter<'_>; 2] = [(&unix_seconds(), Type::INT8), (&MAX_DELETED_OUTPUTS, Type::INT8)];
     let sql = "DELETE FROM em_outputs WHERE expires_at < $1 AND handle IN
                  (SELECT handle FROM em_outputs WHERE expires_at < $1 ORDER BY expires_at, handle LIMIT $2) RETURNING handle";
     let deleted = transaction.query_typed(sql, &limits).await?;
@@ -266,5 +272,6 @@ pub(crate) async fn delete_expired(client: &mut Client) -> Result<bool, Error> {
                   ORDER BY expires_at, owner, first_sha256, turns, sha256 LIMIT $2)";
     let summaries = transaction.execute_typed(sql, &limits).await?;
     transaction.commit().await?;
-    Ok(integer(summaries) == MAX_DELETED || i64::try_from(handles.len()) == Ok(MAX_DELETED))
+    Ok(to_sql_integer(summaries) == MAX_DELETED_OUTPUTS
+        || i64::try_from(handles.len()) == Ok(MAX_DELETED_OUTPUTS))
 }

@@ -1,4 +1,4 @@
-//! Requests in the database, newest first.
+//! Lists the requests of all instances in the database, newest first.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::{calls, recoveries};
 use crate::calls::UsageRow;
 use crate::engine::{MAX_CANDIDATES, PageBuilder, RequestFilter, RequestPage, RequestRow};
 
-/// Maximum number of calls that one page scans, so that the cost is bounded even if nothing matches the filter.
-const MAX_SCANNED: u32 = 20_000;
+/// Maximum number of calls that one page scans. It limits the cost if few requests match the filter.
+const MAX_SCANNED_CALLS: u32 = 20_000;
 
-/// Number of candidates whose calls are read at once.
-const READ_AT_ONCE: usize = 100;
+/// Number of candidates whose calls are read together.
+const CANDIDATES_PER_READ: usize = 100;
 
 /// Start time and id of a request.
-type Place = (String, String);
+type RequestPosition = (String, String);
 
 /// Returns at most `limit` requests that match a filter, newest first.
 pub(super) async fn page(
@@ -28,7 +28,7 @@ pub(super) async fn page(
 ) -> Result<RequestPage, Error> {
     let (candidates, end) = candidates(client, filter).await?;
     let mut page = PageBuilder::new(filter, limit);
-    for chunk in candidates.chunks(READ_AT_ONCE) {
+    for chunk in candidates.chunks(CANDIDATES_PER_READ) {
         let ids: Vec<&str> = chunk.iter().map(|(_, id)| id.as_str()).collect();
         let mut rows: HashMap<String, RequestRow> = of_ids(client, own_instance, &ids)
             .await?
@@ -39,7 +39,7 @@ pub(super) async fn page(
             if let Some(full) = page.take_full() {
                 return Ok(full);
             }
-            if page.visit(candidate) {
+            if page.record_visit(candidate) {
                 rows.remove(&candidate.1).into_iter().for_each(|row| page.add(row));
             }
         }
@@ -47,7 +47,7 @@ pub(super) async fn page(
     Ok(page.finish(candidates.len(), end))
 }
 
-/// Returns requests by their ids, with their calls and cuts.
+/// Returns requests by their ids, with their calls and cut parts.
 pub(super) async fn of_ids(
     client: &Client,
     own_instance: &str,
@@ -66,8 +66,11 @@ pub(super) async fn of_ids(
 }
 
 /// Returns requests that may match. If the scan reached its limit, also returns where the next page starts.
-async fn candidates(client: &Client, filter: &RequestFilter) -> Result<(Vec<Place>, Option<Place>), Error> {
-    let is_cut = filter.is_of_cut_replies();
+async fn candidates(
+    client: &Client,
+    filter: &RequestFilter,
+) -> Result<(Vec<RequestPosition>, Option<RequestPosition>), Error> {
+    let is_cut = filter.selects_only_cut_replies();
     let mut parameters: Vec<Parameter<'_>> = Vec::new();
     let mut scanned = vec![if is_cut { "verdict = 'cut'" } else { "call = 1" }.to_owned()];
     let moment = |place: usize| format!("(${place}::text::timestamp AT TIME ZONE 'UTC')");
@@ -85,13 +88,13 @@ async fn candidates(client: &Client, filter: &RequestFilter) -> Result<(Vec<Plac
         scanned.push(format!("(started_at, request_id) < ({}, ${last})", moment(last - 1)));
     }
     let scanned = format!(
-        "FROM em_usage WHERE {} ORDER BY started_at DESC, request_id DESC LIMIT {MAX_SCANNED}",
+        "FROM em_usage WHERE {} ORDER BY started_at DESC, request_id DESC LIMIT {MAX_SCANNED_CALLS}",
         scanned.join(" AND ")
     );
     let at = calls::time_sql("started_at");
     let end = format!(
         "SELECT {at}, request_id FROM (SELECT started_at, request_id {scanned} OFFSET {}) AS u",
-        MAX_SCANNED - 1
+        MAX_SCANNED_CALLS - 1
     );
     let scan_parameters = parameters.clone();
     let mut conditions = vec!["true".to_owned()];
@@ -109,7 +112,8 @@ async fn candidates(client: &Client, filter: &RequestFilter) -> Result<(Vec<Plac
         conditions.join(" AND ")
     );
     let place = |row: &Row| (row.get(0), row.get(1));
-    let found: Vec<Place> = client.query_typed(&sql, &parameters).await?.iter().map(place).collect();
+    let found: Vec<RequestPosition> =
+        client.query_typed(&sql, &parameters).await?.iter().map(place).collect();
     if found.len() >= MAX_CANDIDATES as usize {
         return Ok((found, None));
     }

@@ -3,18 +3,18 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, GenericClient, Row};
 
-use super::sql::{Parameter, definitions, names};
-use crate::engine::integers::natural;
+use super::sql::{Parameter, column_definitions, column_names};
+use crate::engine::integers::from_sql_integer;
 use crate::engine::journal::runs::{EVENT_COLUMNS, RUN_COLUMNS, RunUploads};
 use crate::engine::outputs::{SECONDS_PER_DAY, unix_seconds};
 use crate::engine::utc;
 use crate::runs::{RunCursor, RunMachine, RunRecord, StoredRun, StoredRunEvent};
 
-/// A supervised run counts as silent if its machine has not reported it for this long.
+/// A supervised run counts as silent if its machine has not reported it for this time.
 const SILENT_SECONDS: i64 = 60;
 
-/// Publishes runs and events in one transaction. It can be repeated, because a run never replaces a newer state of
-/// itself. The transaction also reports all supervised runs as alive.
+/// Publishes runs and events in one transaction, and reports all supervised runs as alive. The transaction
+/// can be repeated, because an older state of a run never replaces a newer one.
 pub(crate) async fn publish(
     client: &mut Client,
     instance: &str,
@@ -23,7 +23,7 @@ pub(crate) async fn publish(
 ) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     if let Some(runs) = &uploads.runs {
-        let (names, columns) = (names(&RUN_COLUMNS), definitions(&RUN_COLUMNS));
+        let (names, columns) = (column_names(&RUN_COLUMNS), column_definitions(&RUN_COLUMNS));
         let changes = RUN_COLUMNS.iter().skip(1).map(|(name, _)| format!("{name} = excluded.{name}"));
         let sql = format!(
             "INSERT INTO em_runs (instance, machine, reported_at, {names})
@@ -38,18 +38,18 @@ pub(crate) async fn publish(
         transaction.execute_typed(&sql, &parameters).await?;
     }
     if let Some(events) = &uploads.events {
-        let (names, columns) = (names(&EVENT_COLUMNS), definitions(&EVENT_COLUMNS));
+        let (names, columns) = (column_names(&EVENT_COLUMNS), column_definitions(&EVENT_COLUMNS));
         let sql = format!(
             "INSERT INTO em_run_events (instance, {names})
              SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns}) ON CONFLICT DO NOTHING"
         );
         transaction.execute_typed(&sql, &[(events, Type::TEXT), (&instance, Type::TEXT)]).await?;
     }
-    if !uploads.supervised.is_empty() {
+    if !uploads.supervised_ids.is_empty() {
         let sql = "UPDATE em_runs SET reported_at = extract(epoch FROM clock_timestamp())::bigint
                    WHERE instance = $1 AND id = ANY($2)";
         let parameters: [Parameter<'_>; 2] =
-            [(&instance, Type::TEXT), (&uploads.supervised, Type::TEXT_ARRAY)];
+            [(&instance, Type::TEXT), (&uploads.supervised_ids, Type::TEXT_ARRAY)];
         transaction.execute_typed(sql, &parameters).await?;
     }
     transaction.commit().await
@@ -65,7 +65,7 @@ pub(crate) async fn query_other_runs(
     let sql = format!(
         "{} WHERE instance <> $1 AND ($2::text IS NULL OR (started_at, id) < ($2, $3))
          ORDER BY started_at DESC, id DESC LIMIT $4",
-        selection()
+        column_list()
     );
     let (started_at, id) = (before.map(|cursor| &cursor.started_at), before.map(|cursor| &cursor.id));
     let parameters: [Parameter<'_>; 4] = [
@@ -77,8 +77,8 @@ pub(crate) async fn query_other_runs(
     Ok(client.query_typed(&sql, &parameters).await?.iter().map(run_of).collect())
 }
 
-/// Returns one run of another instance by its id, or by a unique prefix of it, with its events, at most `max_events`.
-pub(crate) async fn find(
+/// Returns one run of another instance by its id or a unique prefix of it, with at most `max_events` events.
+pub(crate) async fn find_run(
     client: &Client,
     own_instance: &str,
     id: &str,
@@ -86,7 +86,7 @@ pub(crate) async fn find(
 ) -> Result<Option<(StoredRun, Vec<StoredRunEvent>)>, Error> {
     let sql = format!(
         "{} WHERE instance <> $1 AND left(id, length($2)) = $2 ORDER BY id <> $2, id LIMIT 2",
-        selection()
+        column_list()
     );
     let rows = client.query_typed(&sql, &[(&own_instance, Type::TEXT), (&id, Type::TEXT)]).await?;
     let mut found: Vec<StoredRun> = rows.iter().map(run_of).collect();
@@ -108,7 +108,7 @@ async fn query_events(
 ) -> Result<Vec<StoredRunEvent>, Error> {
     let sql = format!(
         "SELECT {} FROM em_run_events WHERE instance = $1 AND run_id = $2 ORDER BY number LIMIT $3",
-        names(&EVENT_COLUMNS)
+        column_names(&EVENT_COLUMNS)
     );
     let parameters: [Parameter<'_>; 3] =
         [(&instance, Type::TEXT), (&run_id, Type::TEXT), (&i64::from(limit), Type::INT8)];
@@ -137,19 +137,19 @@ pub(crate) async fn delete_old(client: &Client, keep_days: u32) -> Result<(), Er
 }
 
 /// Returns the columns that [`run_of`] reads.
-fn selection() -> String {
+fn column_list() -> String {
     format!(
         "SELECT {}, instance, machine, reported_at,
            ended_at IS NULL AND is_supervised
              AND reported_at < extract(epoch FROM clock_timestamp())::bigint - {SILENT_SECONDS}
          FROM em_runs",
-        names(&RUN_COLUMNS)
+        column_names(&RUN_COLUMNS)
     )
 }
 
 fn run_of(row: &Row) -> StoredRun {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
-    let amount = |column: usize| natural(row.get(column));
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(from_sql_integer);
+    let amount = |column: usize| from_sql_integer(row.get(column));
     let ended_at: Option<String> = row.get(27);
     let is_silent: bool = row.get(31);
     let reported_at = utc(amount(30).saturating_mul(1_000));
@@ -184,7 +184,7 @@ fn run_of(row: &Row) -> StoredRun {
             evidence: row.get(22),
             findings: count(23),
             name: row.get(24),
-            // Only the machine that started a run can resume it.
+            // Only the machine that supervised a run can resume it.
             task: None,
         },
         started_at: row.get(25),

@@ -3,23 +3,23 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a recreated store is reported. Metrics are read once or twice in this time.
+/// How long the recreation of a store is reported. Metrics are collected once or twice in this time.
 const REPORT_DURATION: Duration = Duration::from_mins(1);
 
-/// Number of times the files were recreated, and the time of the last one.
+/// Number of times the files were recreated, and the time of the last recreation.
 #[derive(Debug, Default)]
-pub(crate) struct Renewals(Mutex<(u64, Option<Instant>)>);
+pub(crate) struct RenewalCounter(Mutex<(u64, Option<Instant>)>);
 
-impl Renewals {
+impl RenewalCounter {
     pub(crate) fn count(&self) -> u64 {
         self.lock().0
     }
 
-    pub(crate) fn was_lately(&self) -> bool {
+    pub(crate) fn is_recent(&self) -> bool {
         self.lock().1.is_some_and(|last| last.elapsed() < REPORT_DURATION)
     }
 
-    pub(crate) fn note(&self) {
+    pub(crate) fn increment(&self) {
         let mut renewals = self.lock();
         *renewals = (renewals.0 + 1, Some(Instant::now()));
     }

@@ -1,12 +1,12 @@
-//! Budgets are held before a call, settled with its row, and never overdrawn by concurrent calls.
+//! Budgets are held before a call and settled with its row. Concurrent calls never overdraw them.
 
 use std::sync::Arc;
 
 use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Estimate, Hold, HoldOutcome, NoSecrets,
-    Purpose, Raised, Reader, RefusingBudget, Store, StoreLocation, Tokens,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Hold, HoldOutcome, NoSecrets, Purpose,
+    RaiseOutcome, Reader, RefusingBudget, Store, StoreLocation, TokenEstimate, Tokens,
 };
 use tokio::sync::Barrier;
 
@@ -78,7 +78,7 @@ fn budget_row(location: &StoreLocation, scope: &str) -> BudgetRow {
     rows.into_iter().find(|row| row.scope == scope).unwrap()
 }
 
-/// Over SQLite alone: it opens copies of the files of a living process.
+/// Runs with SQLite alone, because it opens copies of the files of a living process.
 #[tokio::test]
 async fn a_call_without_a_hold_is_charged_once_with_its_row() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,21 +88,22 @@ async fn a_call_without_a_hold_is_charged_once_with_its_row() {
     let charge = |scope, unit| Charge { scope, unit, window: "2023-11-14".to_owned(), held: 50 };
     let charges = vec![charge(Scope::All, Unit::Tokens), charge(Scope::All, Unit::NanoUsd)];
     let call = |request_id: &str| CallStarted { charges: charges.clone(), ..call_started(request_id) };
-    // One was held, one was not, and one was killed with its gateway.
+    // One call was held, one was not, and one was killed with its gateway.
     let claims = vec![Claim { window: "2023-11-14".to_owned(), ..claim(Scope::All, "", 1_000, 50) }];
     recorder.hold(hold("em_held", claims)).await.unwrap();
     for request_id in ["em_held", "em_late"] {
         let cost = CallSettled { nano_usd: Some(7), ..call_settled(6, 40_000) };
         recorder.open_call(call(request_id)).await.settle(cost);
     }
-    // The provider reported only the prompt: the reply counts by its text. Its cost is unknown, so it is the held
-    // amount.
+    // The provider reported only the prompt, so the output tokens are estimated from the text. The cost in
+    // dollars is unknown, so the held amount is charged.
     let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
-    let estimate = Some(Estimate { prompt: 6, output: 10 });
+    let estimate = Some(TokenEstimate { prompt: 6, output: 10 });
     let part = CallSettled { tokens, estimate, nano_usd: None, ..call_settled(6, 0) };
     recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
-    // The files that the next start finds after a kill of this process, without its locks.
+    // A copy of the files without their locks, as the next start would find them after a kill of this
+    // process.
     let left = tempfile::tempdir().unwrap();
     let killed = StoreLocation::sqlite(left.path().join("a.db"));
     for _ in 0..400 {
@@ -186,7 +187,7 @@ async fn a_thousand_concurrent_calls_do_not_overdraw_a_budget(place: &Place) {
     assert_eq!(closing + refused + count("refused for now"), 970);
     assert!(closing <= 1, "one closing call, and no more: {closing}");
     assert!(closing == 1 || refused == 0, "only spent tokens close a session, and refuse permanently");
-    // Everything is settled: if no call closed the session, the next one does.
+    // All calls are settled. If no call closed the session, the next one does.
     let recorder = store.recorder(NoSecrets);
     let after =
         |number| hold(number, vec![claim(Scope::Session, "s", 300, 10), claim(Scope::All, "", 100_000, 10)]);
@@ -205,7 +206,8 @@ async fn a_thousand_concurrent_calls_do_not_overdraw_a_budget(place: &Place) {
     assert_eq!(models, 300 + 10 * closing as u64, "what is refused by one budget is held in no other");
 }
 
-/// Concurrent calls that name large limits leave little over. Only the small amount really spent counts.
+/// Concurrent calls that hold large amounts leave little of the budget. Only the amounts that they finally
+/// spent count.
 async fn holds_alone_refuse_calls_but_close_no_session(place: &Place) {
     let (_, store) = place.open();
     for scope in Scope::ALL {
@@ -229,7 +231,8 @@ async fn holds_alone_refuse_calls_but_close_no_session(place: &Place) {
             matches!(ask("em_5", 20_000).await, HoldOutcome::Fits { .. }),
             "{scope:?}: they came to 3,000"
         );
-        // Spending alone leaves no room: a session gets its closing call, whatever is held; other scopes get none.
+        // The spent amounts alone leave no room. A session gets its closing call even if other calls are
+        // held; other scopes get none.
         let last = ask("em_6", 57_001).await;
         match scope {
             Scope::Session => assert_eq!(last, HoldOutcome::Closing),
@@ -242,7 +245,7 @@ async fn holds_alone_refuse_calls_but_close_no_session(place: &Place) {
     store.close().await;
 }
 
-/// A day without room for a call does not end a session.
+/// An exhausted daily budget does not end a session.
 async fn a_session_is_closed_only_by_its_own_budget(place: &Place) {
     let (_, store) = place.open();
     let recorder = store.recorder(NoSecrets);
@@ -270,17 +273,17 @@ async fn a_hold_is_replaced_by_the_cost_before_the_next_hold(place: &Place) {
     }
     let held = recorder.hold(hold("em_late", vec![claim(Scope::All, "", 100, 92)])).await.unwrap();
     let HoldOutcome::Exhausted(used_up) = held else { panic!("{held:?}") };
-    // An instance counts the amount that it was not granted as held.
+    // An instance counts the part of the budget that it was not granted as held.
     assert!(used_up.account.spent == 9 && (used_up.account.held == 0 || place.is_shared()), "{used_up:?}");
-    // A released hold leaves no trace.
+    // Releasing a hold restores the budget completely.
     recorder.hold(hold("em_unmade", vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
     recorder.release("em_unmade", 1, false).await.unwrap();
     store.close().await;
     assert_eq!((budget_row(&location, "all").spent, budget_row(&location, "all").held), (9, 0));
 }
 
-/// If a client disconnects or a provider reports nothing, an estimate is recorded, so that the call is never free.
-/// Without a price for the estimate, a call costs its held amount.
+/// If a client disconnects or a provider reports no usage, an estimate is recorded, so that the call is not
+/// free. If the estimate has no price, the call costs its held amount.
 async fn a_call_without_usage_costs_its_estimate(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
@@ -290,10 +293,10 @@ async fn a_call_without_usage_costs_its_estimate(place: &Place) {
     {
         recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
         let tokens = Tokens::default();
-        let estimate = Some(Estimate { prompt: 10, output: 2 });
+        let estimate = Some(TokenEstimate { prompt: 10, output: 2 });
         let unreported = CallSettled { tokens, nano_usd, estimate, ..call_settled(0, 0) };
         recorder.open_call(call_started(request_id)).await.settle(unreported);
-        // A later hold counts all finished calls, even if a lease admits it before the store has the row.
+        // A later hold sees all finished calls, even if a lease admits it before the store has their rows.
         let held = recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
         assert!(matches!(held, HoldOutcome::Fits { .. }), "{held:?}");
         recorder.release("em_look", 1, false).await.unwrap();
@@ -302,13 +305,13 @@ async fn a_call_without_usage_costs_its_estimate(place: &Place) {
     store.close().await;
 }
 
-/// A stream that broke off may have reported only its prompt.
+/// A stream that broke off may have reported only its prompt tokens.
 async fn reported_usage_counts_and_missing_usage_is_estimated(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     recorder.hold(hold("em_1", vec![claim(Scope::All, "", 1_000, 90)])).await.unwrap();
     let tokens = Tokens { prompt: Some(50), ..Tokens::default() };
-    let estimate = Some(Estimate { prompt: 50, output: 20 });
+    let estimate = Some(TokenEstimate { prompt: 50, output: 20 });
     let broken = CallSettled { tokens, estimate, ..call_settled(0, 0) };
     recorder.open_call(call_started("em_1")).await.settle(broken);
     store.close().await;
@@ -345,23 +348,24 @@ async fn a_used_up_session_closes_once_and_reopens_when_raised(place: &Place) {
     assert!(warnings.is_empty(), "once a window: {warnings:?}");
     assert_eq!(ask("em_3", 21).await, HoldOutcome::Closing);
     assert!(matches!(ask("em_4", 1).await, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed));
-    assert_eq!(store.raise_budget("s", Unit::Tokens, 50).await, Ok(Raised::To(50)));
-    assert_eq!(store.raise_budget("another", Unit::Tokens, 50).await, Ok(Raised::Unknown));
+    assert_eq!(store.raise_budget("s", Unit::Tokens, 50).await, Ok(RaiseOutcome::Raised(50)));
+    assert_eq!(store.raise_budget("another", Unit::Tokens, 50).await, Ok(RaiseOutcome::NoBudget));
     assert!(matches!(ask("em_5", 40).await, HoldOutcome::Fits { .. }));
-    // A closing call that was never made leaves its session open.
+    // If the closing call was never made, the session stays open.
     assert_eq!(ask("em_6", 71).await, HoldOutcome::Closing);
     recorder.release("em_6", 1, true).await.unwrap();
     assert!(matches!(ask("em_7", 1).await, HoldOutcome::Fits { .. }));
     // SQLite would turn a larger sum into a floating-point value.
     let most = (1 << 60) - 50;
     for by in [most + 1, u64::MAX] {
-        assert_eq!(store.raise_budget("s", Unit::Tokens, by).await, Ok(Raised::TooMuch(most)));
+        assert_eq!(store.raise_budget("s", Unit::Tokens, by).await, Ok(RaiseOutcome::TooLarge(most)));
     }
-    assert_eq!(store.raise_budget("s", Unit::Tokens, most).await, Ok(Raised::To(1 << 60)));
+    assert_eq!(store.raise_budget("s", Unit::Tokens, most).await, Ok(RaiseOutcome::Raised(1 << 60)));
     store.close().await;
 }
 
-/// The day of a call depends only on its timestamp. If the clock goes back to a day, that day's budget continues.
+/// The day of a call depends only on its timestamp. If the clock is set back to the previous day, the budget
+/// of that day continues.
 async fn a_clock_set_back_over_midnight_counts_in_the_previous_day(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
@@ -382,7 +386,7 @@ async fn a_clock_set_back_over_midnight_counts_in_the_previous_day(place: &Place
         let held = ask(request_id, at).await;
         assert!(matches!(held, HoldOutcome::Fits { .. }), "{request_id}: {held:?}");
     }
-    // The day before has 90 of its 100 spent, the new one 30.
+    // The previous day has spent 90 of its 100, the new day 30.
     let HoldOutcome::Exhausted(used_up) = ask("em_5", before).await else { panic!("it does not fit") };
     assert_eq!((used_up.claim.window.as_str(), used_up.account.spent), ("2026-11-24", 90));
     assert!(matches!(ask("em_6", after).await, HoldOutcome::Fits { .. }));

@@ -1,12 +1,12 @@
-//! Every upstream call has one row when it is over, however it ends.
+//! Every upstream call gets one row after its end, however it ends.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use endmark_store::{
-    Billing, CallClass, CallSettled, CallStarted, CallSums, CountedCalls, Dimension, Estimate, NoSecrets,
-    Purpose, Reader, Store, StoreLocation, Tokens, UsageRow, classify, shared_sums,
+    Billing, CallClass, CallSettled, CallStarted, CallSums, CountedCalls, Dimension, NoSecrets, Purpose,
+    Reader, Store, StoreLocation, TokenEstimate, Tokens, UsageRow, classify, shared_sums,
 };
 
 use crate::place::Place;
@@ -95,7 +95,7 @@ async fn the_slate_of_a_dead_process_becomes_rows_once(place: &Place) {
     let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(call_started("em_1", 1)).await;
     store.recorder(NoSecrets).open_call(call_started("em_2", 1)).await.settle(call_settled());
-    // A copy of the slate, as a killed process leaves it: no process holds its lock.
+    // A copy of the slate as a killed process leaves it, because no process holds its lock.
     let mut entries = std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
     let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
     let copy = place.folder().join("a.db-owner-1-dead");
@@ -115,7 +115,7 @@ async fn the_slate_of_a_dead_process_becomes_rows_once(place: &Place) {
 async fn a_call_that_ends_after_the_close_gets_its_row_at_the_next_start(place: &Place) {
     let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(call_started("em_3", 1)).await;
-    // If the store closes before the call is over, the call is left to the next start.
+    // If the store closes before the call has ended, the next start writes the row.
     store.close().await;
     assert_eq!(slates(place.folder()), 1);
     drop((under_way, store));
@@ -161,7 +161,7 @@ async fn old_calls_are_deleted(place: &Place) {
     while store.condition().rows_committed < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert_eq!(store.forget_after(30).await.unwrap(), 1);
+    assert_eq!(store.delete_older_than(30).await.unwrap(), 1);
     store.close().await;
     assert_eq!(rows(&location)[0].request_id, "em_new");
 }
@@ -176,7 +176,7 @@ async fn extra_counts_are_kept_and_deleted_with_their_call(place: &Place) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!((rows(&location)[0].tokens, &rows(&location)[0].billing), (tokens, &billing));
-    assert_eq!(store.forget_after(30).await.unwrap(), 1);
+    assert_eq!(store.delete_older_than(30).await.unwrap(), 1);
     store.close().await;
     let left = rusqlite::Connection::open(location.path()).unwrap();
     for table in ["usage_cache_writes", "usage_billing"] {
@@ -185,15 +185,15 @@ async fn extra_counts_are_kept_and_deleted_with_their_call(place: &Place) {
     }
 }
 
-/// Makes one of many different calls. The bits of the number determine its fields.
-async fn varied(store: &Store, nth: u32, number: u32) {
+/// Makes one of many different calls. The bits of `number` determine its fields.
+async fn make_varied_call(store: &Store, nth: u32, number: u32) {
     let is = |bit: u32| number >> bit & 1 == 1;
     let started = CallStarted {
         session: if is(0) { "5e55" } else { "0th3r" }.to_owned(),
         credential: is(1).then(|| "c4ed".to_owned()),
         model: if is(2) { "DeepSeek-chat" } else { "m" }.to_owned(),
         mode: if is(3) { "off".into() } else { "auto".into() },
-        // A call every five hours, over some days.
+        // The calls are five hours apart, over several days.
         started_ms: 1_793_491_200_000 + u64::from(number % 31) * 17_999_000,
         ..call_started(&format!("em_{nth}_{number}"), 1 + (number >> 4 & 1))
     };
@@ -211,7 +211,7 @@ async fn varied(store: &Store, nth: u32, number: u32) {
             reasoning: is(14).then_some(15),
             total: None,
         },
-        estimate: is(15).then_some(Estimate { prompt: 200_001, output: 6 }),
+        estimate: is(15).then_some(TokenEstimate { prompt: 200_001, output: 6 }),
         billing: Billing {
             tier: is(16).then(|| "flex".to_owned()),
             web_searches: u64::from(is(17)),
@@ -224,17 +224,22 @@ async fn varied(store: &Store, nth: u32, number: u32) {
 type Sums = BTreeMap<(String, String, CallClass), CallSums>;
 
 fn add(sums: &mut Sums, summed: &CountedCalls<'_>) {
-    let place = (summed.sample_time[..10].to_owned(), summed.key.to_owned(), summed.class.clone());
+    let place = (summed.started_at[..10].to_owned(), summed.key.to_owned(), summed.class.clone());
     let sum = sums.entry(place).or_default();
     *sum = sum.plus(summed.sums);
 }
 
-/// Returns the sums that the store knows, and the calls that are billed apart.
-async fn known(location: &StoreLocation, by: Dimension, since: &str, until: &str) -> (Sums, Vec<UsageRow>) {
+/// Returns the sums of the store, and the calls that are billed separately.
+async fn known_sums(
+    location: &StoreLocation,
+    by: Dimension,
+    since: &str,
+    until: &str,
+) -> (Sums, Vec<UsageRow>) {
     let mut sums = Sums::new();
     if let Some(shared) = shared_sums(location, by, since, until).await.unwrap() {
         shared.iter().for_each(|summed| add(&mut sums, &summed));
-        return (sums, shared.billed_apart);
+        return (sums, shared.separately_billed);
     }
     let reader = Reader::open(location).unwrap();
     reader.sums((by, None), since, until, |summed| add(&mut sums, summed)).unwrap();
@@ -247,14 +252,14 @@ async fn sums_cover_all_calls(place: &Place) {
         let stores = [&location, &other].map(|location| Store::open(location).unwrap());
         for bit in 0..18_u32 {
             for number in [1 << bit, !(1_u32 << bit) & 0x3_FFFF, (1 << bit) * 5 + 0x600] {
-                varied(&stores[bit as usize % 2], phase * 100 + bit, number + phase).await;
+                make_varied_call(&stores[bit as usize % 2], phase * 100 + bit, number + phase).await;
             }
         }
         for store in stores {
             store.close().await;
         }
         check_sums(place).await;
-        // From here on calls of that time are summed, because an instance sums calls before it closes.
+        // An instance sums calls before it closes. Calls of the same time that follow are late.
         Store::open(&location).unwrap().close().await;
         check_sums(place).await;
     }
@@ -287,10 +292,10 @@ async fn check_sums(place: &Place) {
                 };
                 add(
                     &mut expected,
-                    &CountedCalls { sample_time: &call.started_at, key, class: &class, sums: &sums },
+                    &CountedCalls { started_at: &call.started_at, key, class: &class, sums: &sums },
                 );
             }
-            let (sums, mut billed_apart) = known(&location, by, since, until).await;
+            let (sums, mut billed_apart) = known_sums(&location, by, since, until).await;
             let differing: Vec<_> =
                 expected.iter().filter(|(place, sum)| sums.get(place) != Some(sum)).collect();
             assert_eq!(

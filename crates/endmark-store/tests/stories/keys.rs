@@ -1,4 +1,4 @@
-//! The gateway's own keys: changed in the store's own file, or in the database that instances share.
+//! The gateway's own keys, in the store's own file or in a database that instances share.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn new(name: &str) -> NewKey {
     NewKey { name: name.to_owned(), ..NewKey::default() }
 }
 
-/// A store, and the book in which its keys are changed.
+/// A store, and a [`KeyBook`] that changes its keys.
 struct Keys {
     store: Store,
     book: KeyBook,
@@ -31,7 +31,7 @@ impl Keys {
         Self { store, book: KeyBook::open(&location).await.unwrap() }
     }
 
-    /// Waits until a store that shares its keys has read this many changes.
+    /// Waits until a store that shares its keys has read this number of changes.
     async fn wait_for_changes(&self, place: &Place, times: i64) {
         for _ in 0..1_000 {
             if !place.is_shared() || self.store.keys_version() >= times {
@@ -43,10 +43,10 @@ impl Keys {
     }
 
     async fn find_key(&self, secret: &KeySecret) -> Option<FoundKey> {
-        self.of_text(secret.reveal()).await
+        self.find_secret(secret.reveal()).await
     }
 
-    async fn of_text(&self, secret: &str) -> Option<FoundKey> {
+    async fn find_secret(&self, secret: &str) -> Option<FoundKey> {
         self.store.find_key(secret, Duration::from_hours(1)).await.unwrap()
     }
 
@@ -74,7 +74,7 @@ async fn a_key_is_stored_without_its_secret(place: &Place) {
     assert_eq!((key.budget, key.ends_at, key.revoked_at), (Some(budget), full.ends_at, None));
     assert!(key.created_at > 1_700_000_000);
     assert_eq!(keys.book.all_keys().await.unwrap(), [key]);
-    assert_eq!(keys.of_text("em_sk_other").await, None);
+    assert_eq!(keys.find_secret("em_sk_other").await, None);
     keys.close().await;
     for entry in std::fs::read_dir(place.folder()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -115,7 +115,7 @@ async fn a_rotated_key_has_two_valid_secrets_for_a_while(place: &Place) {
     assert_eq!(keys.find_key(&first).await.unwrap().state(ends_at - 1), KeyState::Valid);
     assert_eq!(keys.find_key(&first).await.unwrap().state(ends_at), KeyState::Expired);
     assert_eq!(keys.find_key(&second).await.unwrap().state(ends_at), KeyState::Valid);
-    // A longer overlap does not extend a secret that ends sooner.
+    // A longer overlap does not extend a secret that expires sooner.
     let third = keys.book.rotate("a", 360_000).await.unwrap();
     keys.wait_for_changes(place, 3).await;
     assert_eq!(keys.find_key(&first).await.unwrap().secret_ends_at, Some(ends_at));

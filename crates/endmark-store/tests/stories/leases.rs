@@ -1,4 +1,5 @@
-//! Leases: holds without a transaction, which survive a kill, and which processes share without overspending.
+//! Leases hold calls without a transaction. They survive a kill, and processes share a budget through them
+//! without overspending it.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,7 +19,7 @@ use crate::place::Place;
 
 const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 const TEST: &str = "leases::killed_processes_neither_overspend_nor_charge_twice";
-/// Tokens of the budget that the children share: enough for a few seconds.
+/// Tokens of the budget that the child processes share. They last for a few seconds.
 const LIMIT: u64 = 3_000_000;
 
 over_both_stores! {
@@ -73,7 +74,7 @@ fn budget(location: &StoreLocation) -> BudgetRow {
     row
 }
 
-/// Returns the amount that all stores of a story spent of their budget. Nothing is held.
+/// Returns the amount that all stores of a story spent of their budget. Asserts that nothing is held.
 fn total_spent(place: &Place) -> u64 {
     let mut spent = budget(&place.location()).spent;
     if place.is_shared() {
@@ -107,7 +108,7 @@ async fn a_busy_budget_needs_few_transactions_and_has_exact_sums(place: &Place) 
     );
     wait_until("all are charged", || budget(&location).spent == 14_000).await;
 
-    // Readers see a hold in a lease, and the remaining amount counts it at once.
+    // Readers see a hold in a lease, and the remaining amount includes it at once.
     assert!(matches!(recorder.hold(hold("em_long", 1 << 40, 50)).await.unwrap(), HoldOutcome::Fits { .. }));
     let open = recorder.open_call(call_started("em_long", 50)).await;
     let HoldOutcome::Fits { least_left, .. } = recorder.hold(hold("em_next", 1 << 40, 50)).await.unwrap()
@@ -122,7 +123,7 @@ async fn a_busy_budget_needs_few_transactions_and_has_exact_sums(place: &Place) 
     open.settle(call_settled(9));
     wait_until("it is settled", || (budget(&location).spent, budget(&location).held) == (14_009, 0)).await;
 
-    // A call without a row stays held, and counts as spent at the next start.
+    // A call without a row stays held, and the next start charges it.
     assert!(matches!(recorder.hold(hold("em_lost", 1 << 40, 50)).await.unwrap(), HoldOutcome::Fits { .. }));
     store.close().await;
     assert_eq!((budget(&location).spent, budget(&location).held), (14_009, 50));
@@ -142,7 +143,7 @@ async fn an_unused_lease_is_returned_to_others(place: &Place) {
     for number in 0..40 {
         assert!(call(&first, &format!("em_{number}"), 10_000, 10, 10).await);
     }
-    // At this point a part is leased. The other store admits at least the rest.
+    // At this point part of the budget is leased. The other store admits at least the rest.
     let mut admitted = 0;
     for number in 0..960 {
         admitted += u64::from(call(&second, &format!("em_of_other_{number}"), 10_000, 10, 10).await);
@@ -190,7 +191,7 @@ async fn two_processes_never_hold_more_than_a_shared_budget(place: &Place) {
     assert_eq!(total_spent(place), sum);
 }
 
-/// The test starts itself as the processes to kill, two at a time, until the budget is exhausted.
+/// The test starts its own program as the processes to kill, two at a time, until the budget is exhausted.
 #[test]
 fn killed_processes_neither_overspend_nor_charge_twice() {
     if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {
@@ -202,7 +203,7 @@ fn killed_processes_neither_overspend_nor_charge_twice() {
     let mut leased = 0;
     for lines in [1, 5, 20, 3, 40, 10] {
         let mut children: Vec<_> = (0..2).map(|_| spawn_spender(&location)).collect();
-        // Kept until the children are gone: a closed pipe would end them with a panic.
+        // Keep the pipes open until the children have ended: a closed pipe would end them with a panic.
         let mut reported_lines: Vec<_> = children
             .iter_mut()
             .map(|child| BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok))
@@ -285,7 +286,8 @@ fn spend_until_killed(location: &StoreLocation) {
                         }
                         if number % 50 == 0 {
                             let mut out = std::io::stdout().lock();
-                            // The first line follows the test runner's own unfinished one.
+                            // Without the line break, the first report would be appended to the test runner's
+                            // unfinished line.
                             writeln!(out, "\nspent").unwrap();
                             out.flush().unwrap();
                         }

@@ -1,4 +1,4 @@
-//! Stories of budgets, calls, keys and leases. Each runs over SQLite alone, and over PostgreSQL.
+//! Tests of budgets, calls, keys and leases. Each one runs with SQLite alone, and with PostgreSQL.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,8 +17,8 @@ mod leases;
 
 use place::Shared;
 
-/// Through PgBouncer, if it is installed. Its two connections serve all clients of a database, so each transaction may
-/// be on another one.
+/// Uses PgBouncer if it is installed. Its two connections serve all clients of a database, so consecutive
+/// transactions of a client may use different connections.
 #[test]
 fn over_postgresql() {
     let Some(shared) = Shared::start() else { return };

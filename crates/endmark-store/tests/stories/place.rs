@@ -1,4 +1,4 @@
-//! Runs one story over both kinds of store: SQLite alone, and the journal of an instance over PostgreSQL.
+//! Runs a test with both kinds of store: SQLite alone, and the journal of an instance with PostgreSQL.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use endmark_store::{Reader, Store, StoreLocation};
 use tempfile::TempDir;
 use testkit::{PgBouncer, Postgres};
 
-/// The location of the stores of one story.
+/// The location of the stores of one test.
 pub(crate) struct Place {
     folder: TempDir,
-    /// The URL of the database, if stores share one.
+    /// The URL of the database, if the stores share one.
     url: Option<String>,
 }
 
@@ -19,17 +19,18 @@ impl Place {
         Self { folder: tempfile::tempdir().unwrap(), url }
     }
 
-    /// Whether stores share PostgreSQL.
+    /// Whether the stores share PostgreSQL.
     pub(crate) fn is_shared(&self) -> bool {
         self.url.is_some()
     }
 
-    /// The location of the first store.
+    /// Returns the location of the first store.
     pub(crate) fn location(&self) -> StoreLocation {
         self.location_of("a.db")
     }
 
-    /// The location of a store for another process: the same file, or another journal over the same database.
+    /// Returns the location of a store for another process: the same file, or another journal of the same
+    /// database.
     pub(crate) fn other_location(&self) -> StoreLocation {
         self.location_of(if self.is_shared() { "b.db" } else { "a.db" })
     }
@@ -58,16 +59,16 @@ impl Place {
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "db")).collect()
     }
 
-    /// Asserts that the closed journals and the database agree on rows and costs.
+    /// Asserts that the closed journals and the database have the same rows and costs.
     fn check(&self, postgres: &Postgres, database: &str) {
-        let number = |sql: &str| postgres.sql(database, sql).parse::<u64>().unwrap();
+        let number = |sql: &str| postgres.run_sql(database, sql).parse::<u64>().unwrap();
         let rows = number("SELECT count(*) FROM em_usage");
         assert_eq!(
             number("SELECT count(DISTINCT (request_id, call)) FROM em_usage"),
             rows,
             "a row is there twice"
         );
-        let known = postgres.sql(database, "SELECT request_id || ' ' || call FROM em_usage");
+        let known = postgres.run_sql(database, "SELECT request_id || ' ' || call FROM em_usage");
         let known: HashSet<&str> = known.lines().collect();
         let mut cost = 0;
         for path in self.journals() {
@@ -78,7 +79,7 @@ impl Place {
             }
             cost += reader.budgets().unwrap().iter().map(|budget| budget.spent).sum::<u64>();
         }
-        // The list of budgets has no rate limits.
+        // The list of budgets does not contain rate limits.
         for table in ["em_budgets", "em_shares"] {
             let sql = format!("SELECT coalesce(sum(spent), 0) FROM {table} WHERE scope <> 'rate'");
             assert_eq!(number(&sql), cost, "what was spent, in {table}");
@@ -86,26 +87,26 @@ impl Place {
     }
 }
 
-/// Runs a story over SQLite alone.
+/// Runs a test with SQLite alone.
 pub(crate) fn alone(story: impl AsyncFnOnce(&Place)) {
     in_runtime(story(&Place::new(None)));
 }
 
-/// A server for all stories, with a pooler in transaction mode if there is one.
+/// A database server for all tests, with a pooler in transaction mode if one is installed.
 pub(crate) struct Shared {
     postgres: Postgres,
     pooler: Option<PgBouncer>,
 }
 
 impl Shared {
-    /// `None` if it is not installed.
+    /// Starts the server. Returns `None` if it is not installed.
     pub(crate) fn start() -> Option<Self> {
         let postgres = Postgres::start()?;
         let pooler = PgBouncer::start(&postgres);
         Some(Self { postgres, pooler })
     }
 
-    /// Runs a story in a separate database.
+    /// Runs a test in a separate database.
     pub(crate) fn run(&self, name: &str, story: impl AsyncFnOnce(&Place)) {
         println!("{name}");
         let database = self.postgres.new_database();
@@ -121,7 +122,8 @@ fn in_runtime(story: impl Future<Output = ()>) {
     runtime.unwrap().block_on(story);
 }
 
-/// Makes tests of stories, `async fn(&Place)`, over SQLite alone, and `all_over` for PostgreSQL.
+/// Defines each `async fn(&Place)` as a test with SQLite alone, and `all_over` to run all of them with
+/// PostgreSQL.
 macro_rules! over_both_stores {
     ($($story:ident),+ $(,)?) => {
         mod sqlite_alone {

@@ -1,16 +1,16 @@
-//! JSON Pointers (RFC 6901), step by step.
+//! Builds JSON Pointers (RFC 6901) step by step.
 
 use std::fmt::Write as _;
 
 use crate::json::decode;
 
-/// Adds the step to an element.
+/// Appends the step to an array element.
 pub(super) fn push_index(pointer: &mut String, index: usize) {
     // Writing to a string cannot fail.
     let _ = write!(pointer, "/{index}");
 }
 
-/// Adds the step to a member, by the source of its name with its quotes.
+/// Appends the step to a member. `source` is its key with the quotes.
 pub(super) fn push_name(pointer: &mut String, source: &[u8]) {
     pointer.push('/');
     let inside = source.get(1..source.len().saturating_sub(1)).unwrap_or_default();
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_compared_by_value_not_by_spelling() {
+    fn a_key_is_decoded_and_escaped_for_the_pointer() {
         assert_eq!(step(r#""plain""#), "/plain");
         assert_eq!(step(r#""""#), "/");
         assert_eq!(step(r#""a/b~c~1""#), "/a~1b~0c~01");

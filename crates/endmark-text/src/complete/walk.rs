@@ -1,4 +1,4 @@
-//! Walks over bytes that detection has accepted, to find where in a document their settled part ends.
+//! Walks over JSON that detection has accepted, and finds how much of it a closed text can keep.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::pointer::{push_index, push_name};
 use super::{UnfinishedKind, UnfinishedPlace};
 use crate::json::string_end;
 
-/// The content after the settled part of the text.
+/// What follows the settled part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Nothing, or the rest of a string.
+    /// Nothing, or an unsettled part of a string.
     Settled,
     /// A number that touches the cut.
     Number,
@@ -17,16 +17,16 @@ pub(super) enum Ending {
     Literal,
 }
 
-/// The last token in the innermost bracket, or at the end of the text if none is open.
+/// The last token in the innermost bracket, or at the top level if no bracket is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastToken {
-    /// The bracket itself, a complete value, or nothing.
+    /// The opening bracket, a complete value, or no token yet.
     Value,
     /// A comma.
     Comma,
-    /// A name, with its colon or without.
+    /// A key, with or without its colon.
     Name,
-    /// The beginning of a string.
+    /// An open string.
     String { name: bool },
 }
 
@@ -34,31 +34,31 @@ enum LastToken {
 #[derive(Debug)]
 struct Level {
     inside: LevelState,
-    /// End of the bracket, or of the last complete value in it.
+    /// End of the opening bracket, or of the last complete value in it.
     whole_until: usize,
 }
 
 #[derive(Debug)]
 enum LevelState {
-    /// The index of the last or next element.
+    /// Index of the last element, or of the next one if none has begun.
     Array { index: usize },
-    /// The source of the last name, with its quotes.
+    /// The source of the last key, with its quotes.
     Object { name: Range<usize> },
 }
 
-/// The structure of a settled text, found in one pass without recursion.
+/// The structure of settled JSON, found in one pass without recursion.
 #[derive(Debug)]
 pub(super) struct Walk<'r> {
     settled_text: &'r [u8],
     /// The open brackets, outermost first.
     levels: Vec<Level>,
     last: LastToken,
-    /// The number of values that have ended outside of all brackets.
+    /// Number of complete top-level values.
     values: usize,
 }
 
 impl<'r> Walk<'r> {
-    /// Walks over settled bytes, which are a valid beginning.
+    /// Walks over settled bytes, which must be a valid beginning of JSON.
     pub(super) fn new(settled: &'r [u8]) -> Self {
         let mut walk = Self { settled_text: settled, levels: Vec::new(), last: LastToken::Value, values: 0 };
         let mut at = 0;
@@ -68,12 +68,12 @@ impl<'r> Walk<'r> {
         walk
     }
 
-    /// Returns the number of values that have ended outside of all brackets.
+    /// Returns the number of complete top-level values.
     pub(super) fn values(&self) -> usize {
         self.values
     }
 
-    /// Processes the token that begins with `byte` at `at`. Returns where it ends.
+    /// Reads the token that begins with `byte` at `at`. Returns its end.
     fn read_token(&mut self, byte: u8, at: usize) -> usize {
         match byte {
             b'{' => self.enter(LevelState::Object { name: at..at }, at + 1),
@@ -129,7 +129,7 @@ impl<'r> Walk<'r> {
         end
     }
 
-    /// Whether a string that begins here is a name: in an object, where no name waits for its value.
+    /// Whether a string that begins here is a key: in an object, if no key is waiting for its value.
     fn expects_name(&self) -> bool {
         self.last != LastToken::Name && self.in_object()
     }
@@ -138,16 +138,16 @@ impl<'r> Walk<'r> {
         matches!(self.levels.last(), Some(Level { inside: LevelState::Object { .. }, .. }))
     }
 
-    /// Returns where the number or literal ends that begins at `at`.
+    /// Returns the end of the number or literal that begins at `at`.
     fn scalar_end(&self, at: usize) -> usize {
         let may_continue =
             |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
         at + self.settled_text[at..].iter().take_while(may_continue).count()
     }
 
-    /// Returns how much of the settled part stays in the closed text, or `None` if that would have no value.
+    /// Returns how many settled bytes the closed text keeps, or `None` if it would contain no value.
     pub(super) fn kept_length(&self, ending: Ending) -> Option<usize> {
-        let is_left_out = self.last_place(ending).is_some_and(|(_, left_out)| left_out);
+        let is_left_out = self.innermost_unfinished(ending).is_some_and(|(_, left_out)| left_out);
         match self.levels.last() {
             Some(level) if is_left_out => Some(level.whole_until),
             None if self.values == 0 && !matches!(self.last, LastToken::String { .. }) => None,
@@ -155,7 +155,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Writes the characters that close the open string and brackets.
+    /// Appends the characters that close the open string and all open brackets.
     pub(super) fn close(&self, text: &mut String) {
         if self.last == (LastToken::String { name: false }) {
             text.push('"');
@@ -167,7 +167,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Returns the unfinished part in the innermost bracket, and whether it is omitted.
-    fn last_place(&self, ending: Ending) -> Option<(UnfinishedKind, bool)> {
+    fn innermost_unfinished(&self, ending: Ending) -> Option<(UnfinishedKind, bool)> {
         match (ending, self.last) {
             (Ending::Number, _) => Some((UnfinishedKind::Number, true)),
             (Ending::Literal, _) => Some((UnfinishedKind::Literal, true)),
@@ -180,19 +180,20 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Returns the unfinished places, outermost first, and the pointer whose prefixes are theirs.
+    /// Returns the unfinished parts, outermost first, and the innermost pointer, from which all others are
+    /// cut.
     pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<UnfinishedPlace>) {
         let mut pointer = String::new();
         let mut places = Vec::new();
-        let last = self.last_place(ending);
+        let last = self.innermost_unfinished(ending);
         for (depth, level) in self.levels.iter().enumerate() {
             let kind = match level.inside {
                 LevelState::Array { .. } => UnfinishedKind::Array,
                 LevelState::Object { .. } => UnfinishedKind::Object,
             };
-            places.push(UnfinishedPlace { end: pointer.len(), kind, is_omitted: false });
+            places.push(UnfinishedPlace { pointer_length: pointer.len(), kind, is_omitted: false });
             let is_innermost = depth + 1 == self.levels.len();
-            // Before a member the path has no name to end in, and after a whole value it has nothing.
+            // Before a member there is no key to append, and nothing is unfinished after a complete value.
             if is_innermost && matches!(last, None | Some((UnfinishedKind::Member, _))) {
                 break;
             }
@@ -202,7 +203,7 @@ impl<'r> Walk<'r> {
             }
         }
         if let Some((kind, left_out)) = last {
-            places.push(UnfinishedPlace { end: pointer.len(), kind, is_omitted: left_out });
+            places.push(UnfinishedPlace { pointer_length: pointer.len(), kind, is_omitted: left_out });
         }
         (pointer, places)
     }

@@ -1,47 +1,48 @@
 //! Detects the format of a text: JSON (also within Markdown fences and prose), tags, Markdown or plain text.
 
-mod place;
+mod json_place;
 
 use serde::{Deserialize, Serialize};
 
-use place::{JsonPlace, Places};
+use json_place::{JsonPlace, PlaceFinder};
 
-use super::json::{JsonMachine, Values};
+use super::json::{JsonMachine, ValueCount};
 use super::markdown::MarkdownMachine;
 use super::tags::{FirstTag, TagsMachine};
 use crate::{Format, Hint, Verdict};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Guesses the format. It avoids treating prose as JSON (PC-1):
+/// Detects the format, and avoids treating prose as JSON (PC-1):
 ///
-/// - A text from `{` or `[` counts as JSON immediately if nothing precedes it or it is in a fence marked `json`, as
-///   long as it follows the grammar.
-/// - anywhere else it counts from an object's first colon on, and `[1]` before prose not at all;
-/// - A text that violates the grammar is prose. It is malformed instead if it counted as JSON, had such a colon, and
-///   nothing precedes it.
+/// - A value counts as JSON from its `{` or `[` on if it begins the text, or if it begins a fence that is
+///   marked `json` or begins the text.
+/// - Anywhere else, an object counts as JSON from its first colon on. An array before prose, such as `[1]`,
+///   never counts.
+/// - A text that violates the JSON grammar is prose. But if JSON with a colon begins the text, the text is
+///   malformed.
 ///
-/// A text is treated as tags if it begins with a tag, or if a tag begins a line before any JSON and nothing else has
-/// the form of Markdown. HTML with Markdown around it is Markdown.
+/// A text counts as tags if it begins with a tag. It also does if a tag begins a line, no JSON precedes it,
+/// and the text has no other Markdown syntax. HTML with Markdown around it is Markdown.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct AutoMachine {
-    whole: WholeText,
-    places: Places,
+    whole: OtherFormats,
+    places: PlaceFinder,
     /// Number of byte order mark bytes at the beginning of the text.
     mark: usize,
-    /// The last part of the text, if it may be JSON.
-    candidate: Option<Candidate>,
-    /// The complete JSON before that part.
+    /// The part at the end of the text that may be JSON.
+    candidate: Option<JsonCandidate>,
+    /// The complete JSON before the candidate.
     found: Option<WholeJson>,
-    /// The end of the JSON of a text that ceased to be JSON.
+    /// The fault at which a text ceased to be JSON.
     broken: Option<JsonFault>,
 }
 
-/// The state for the whole text in formats other than JSON.
+/// The state of the formats other than JSON, for the whole text.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct WholeText {
+struct OtherFormats {
     markdown: MarkdownMachine,
-    /// The last part of the text, if it may have tags.
+    /// The part at the end of the text that may contain tags.
     tags: Option<TaggedPart>,
 }
 
@@ -50,49 +51,49 @@ struct WholeText {
 struct TaggedPart {
     machine: TagsMachine,
     start: usize,
-    /// Whether the text begins with it.
+    /// Whether the whole text begins with this part.
     first: bool,
 }
 
-/// The position and reason at which a text ceased to be JSON.
+/// Where and why a text ceased to be JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct JsonFault {
     index: usize,
     reason: String,
 }
 
-/// Complete JSON that was found.
+/// Complete JSON in the text.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct WholeJson {
     /// Start of the first value.
     start: usize,
     end: usize,
-    /// Whether there are several values in sequence.
+    /// Whether the JSON consists of several consecutive values.
     several: bool,
-    /// The first raw control character in one of their strings.
+    /// Position of the first raw control character in a string of this JSON.
     #[serde(default)]
     control: Option<usize>,
 }
 
-/// A part of the text that may be JSON: one value, and whitespace after it.
+/// A part of the text that may be JSON: one value, and the whitespace after it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Candidate {
+struct JsonCandidate {
     machine: JsonMachine,
     start: usize,
     bracket: u8,
     place: JsonPlace,
-    /// Whether a value directly precedes it.
+    /// Whether it directly follows another value.
     follows: bool,
-    /// Whether it counts without an object's colon.
+    /// Whether it counts as JSON even without a colon.
     trusted: bool,
     /// Whether its last line is blank.
     blank_line: bool,
 }
 
-impl Candidate {
+impl JsonCandidate {
     fn new(start: usize, bracket: u8, place: JsonPlace) -> Self {
-        // In prose, an unclosed quotation mark would turn all following text into a string.
-        let mut machine = JsonMachine::new(Values::One);
+        // An unclosed quotation mark in prose would turn all following text into a string.
+        let mut machine = JsonMachine::new(ValueCount::One);
         if !matches!(place, JsonPlace::First | JsonPlace::FirstFence) {
             machine.refuse_control_characters();
         }
@@ -100,13 +101,13 @@ impl Candidate {
         Self { machine, start, bracket, place, follows: false, trusted, blank_line: false }
     }
 
-    /// Creates a candidate for a value that directly follows, at `start`.
+    /// Creates a candidate for a value that directly follows this one, at `start`.
     fn next(&self, start: usize, bracket: u8) -> Self {
         let trusted = self.bracket == bracket;
         Self { follows: true, trusted, ..Self::new(start, bracket, self.place) }
     }
 
-    /// Processes bytes. Returns how many of them may belong to it.
+    /// Processes bytes. Returns how many of them can belong to this candidate.
     fn push(&mut self, bytes: &[u8]) -> usize {
         let base = self.machine.position();
         self.machine.push(bytes);
@@ -117,30 +118,30 @@ impl Candidate {
         taken
     }
 
-    /// Whether it counts as JSON while it follows the grammar.
-    fn counts(&self) -> bool {
+    /// Whether the candidate counts as JSON while it follows the grammar.
+    fn counts_as_json(&self) -> bool {
         self.trusted || self.machine.has_member()
     }
 
-    /// Whether it counts as complete JSON if `byte` follows.
-    fn counts_before(&self, byte: u8) -> bool {
+    /// Whether the candidate counts as complete JSON if `byte` follows.
+    fn is_complete_before(&self, byte: u8) -> bool {
         self.machine.has_member()
             || matches!(self.place, JsonPlace::FirstFence | JsonPlace::JsonFence)
             || self.trusted && matches!(byte, b'{' | b'[')
     }
 
-    /// The first raw control character in its strings.
-    fn control_character(&self) -> Option<usize> {
+    /// Returns the position of the first raw control character in a string.
+    fn control_character_position(&self) -> Option<usize> {
         self.machine.control_character().map(|index| self.start + index)
     }
 
-    /// Whether only values of its kind precede it.
-    fn is_first(&self) -> bool {
+    /// Whether the candidate is at the beginning of the text, possibly in a fence.
+    fn begins_text(&self) -> bool {
         matches!(self.place, JsonPlace::First | JsonPlace::FirstFence)
     }
 }
 
-impl WholeText {
+impl OtherFormats {
     fn push(&mut self, bytes: &[u8]) {
         self.markdown.push(bytes);
         if let Some(tags) = &mut self.tags {
@@ -148,11 +149,11 @@ impl WholeText {
         }
     }
 
-    /// Looks for tags from here on, unless the text already has some.
+    /// Looks for tags from here on, unless the text already contains some.
     fn begin_tags(&mut self, first: bool) {
-        if self.tags.as_ref().is_none_or(|tags| tags.machine.is_mere_text()) {
+        if self.tags.as_ref().is_none_or(|tags| tags.machine.is_only_text()) {
             let start = self.markdown.position();
-            self.tags = Some(TaggedPart { machine: TagsMachine::guess(), start, first });
+            self.tags = Some(TaggedPart { machine: TagsMachine::for_unknown_format(), start, first });
         }
     }
 }
@@ -175,14 +176,14 @@ impl AutoMachine {
             } else {
                 let (taken, place) = self.places.find(&chunk[at..], &mut self.whole);
                 at += taken;
-                self.candidate = place.map(|place| Candidate::new(base + at, chunk[at], place));
+                self.candidate = place.map(|place| JsonCandidate::new(base + at, chunk[at], place));
             }
         }
         self.whole.push(&chunk[at..]);
     }
 
-    /// Returns the number of bytes at the beginning of `chunk` that belong to a byte order mark. The chunk is at
-    /// `base`.
+    /// Returns the number of bytes at the beginning of `chunk` that belong to a byte order mark. The chunk
+    /// begins at `base`.
     fn skip_byte_order_mark(&mut self, chunk: &[u8], base: usize) -> usize {
         if self.mark < base {
             return 0;
@@ -193,13 +194,13 @@ impl AutoMachine {
         taken
     }
 
-    /// Ends a candidate before `byte`, which does not belong to it.
-    fn end_candidate(&mut self, candidate: &Candidate, byte: u8, offset: usize) {
+    /// Ends a candidate at `offset`, before `byte`, which does not belong to it.
+    fn end_candidate(&mut self, candidate: &JsonCandidate, byte: u8, offset: usize) {
         let earlier = self.found.and_then(|found| found.control);
-        let control = earlier.or_else(|| candidate.control_character());
+        let control = earlier.or_else(|| candidate.control_character_position());
         match candidate.machine.value_end() {
             Some(end) => {
-                if candidate.counts_before(byte) {
+                if candidate.is_complete_before(byte) {
                     let start = self.found.map_or(candidate.start, |found| found.start);
                     let end = candidate.start + end;
                     self.found = Some(WholeJson { start, end, several: candidate.follows, control });
@@ -208,7 +209,7 @@ impl AutoMachine {
                     self.candidate = Some(candidate.next(offset, byte));
                 }
             }
-            None if candidate.is_first() && candidate.machine.has_member() => {
+            None if candidate.begins_text() && candidate.machine.has_member() => {
                 let reason = candidate
                     .machine
                     .malformation()
@@ -226,19 +227,19 @@ impl AutoMachine {
         self.places.resume(candidate.blank_line);
     }
 
-    /// The first raw control character in a string of the JSON that was found.
+    /// Returns the position of the first raw control character in a string of the detected JSON.
     pub(super) fn control_character(&self) -> Option<usize> {
         let earlier = self.found.and_then(|found| found.control);
-        earlier.or_else(|| self.final_candidate().and_then(Candidate::control_character))
+        earlier.or_else(|| self.final_candidate().and_then(JsonCandidate::control_character_position))
     }
 
-    /// Returns the last part of the text, if it counts as JSON.
-    fn final_candidate(&self) -> Option<&Candidate> {
-        self.candidate.as_ref().filter(|candidate| candidate.counts())
+    /// Returns the candidate if it counts as JSON.
+    fn final_candidate(&self) -> Option<&JsonCandidate> {
+        self.candidate.as_ref().filter(|candidate| candidate.counts_as_json())
     }
 
-    /// Returns the tags, if the text counts as one with tags.
-    fn tags(&self) -> Option<&TaggedPart> {
+    /// Returns the part with tags if the text counts as a text with tags.
+    fn accepted_tags(&self) -> Option<&TaggedPart> {
         let tags = self.whole.tags.as_ref()?;
         let json =
             self.found.map(|found| found.start).or(self.final_candidate().map(|candidate| candidate.start));
@@ -247,21 +248,21 @@ impl AutoMachine {
         }
         let is_markdown = self.whole.markdown.blocks().has_structure();
         let counts = match tags.machine.first() {
-            // No further text changes this.
+            // Once this limit is exceeded, further text must not change the verdict.
             _ if tags.machine.is_too_deep() => tags.first,
             Some(FirstTag::Other) => tags.first || !is_markdown,
             Some(FirstTag::Html) => !is_markdown,
-            None => tags.first && json.is_none() && !tags.machine.is_mere_text(),
+            None => tags.first && json.is_none() && !tags.machine.is_only_text(),
         };
         counts.then_some(tags)
     }
 
-    /// Returns the tags, if the text counts as one with tags and exceeds the limit of open elements.
-    fn too_deep(&self) -> Option<&TaggedPart> {
-        self.tags().filter(|tags| tags.machine.is_too_deep())
+    /// Returns the part with tags if it exceeds the limit of open elements.
+    fn tags_over_limit(&self) -> Option<&TaggedPart> {
+        self.accepted_tags().filter(|tags| tags.machine.is_too_deep())
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         let position = self.position();
         let follows = |start: usize, length: usize| start.checked_add(length) == Some(position);
@@ -270,7 +271,7 @@ impl AutoMachine {
             && self.candidate.as_ref().is_none_or(|candidate| {
                 let machine = &candidate.machine;
                 machine.is_consistent()
-                    && machine.values() == Values::One
+                    && machine.values() == ValueCount::One
                     && machine.malformation().is_none()
                     && follows(candidate.start, machine.position())
             })
@@ -281,22 +282,22 @@ impl AutoMachine {
             && self.broken.as_ref().is_none_or(|broken| broken.index < position)
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.whole.markdown.position()
     }
 
-    /// Whether no continuation could make the text whole.
+    /// Whether no continuation can make the text whole.
     pub(super) fn is_malformed(&self) -> bool {
-        self.broken.is_some() || self.whole.markdown.is_malformed() || self.too_deep().is_some()
+        self.broken.is_some() || self.whole.markdown.is_malformed() || self.tags_over_limit().is_some()
     }
 
-    /// Whether the text would be whole if it ended here, as far as is known.
+    /// Whether the text would be whole if it ended here.
     pub(super) fn is_whole(&self) -> bool {
         if self.is_malformed() {
             return false;
         }
-        match (self.tags(), self.final_candidate()) {
+        match (self.accepted_tags(), self.final_candidate()) {
             (Some(tags), _) => tags.machine.is_whole(),
             (None, Some(candidate)) => self.whole.markdown.text().is_whole() && candidate.machine.is_whole(),
             (None, None) if self.ends_in_markdown() => self.whole.markdown.is_whole(),
@@ -306,7 +307,7 @@ impl AutoMachine {
 
     /// Returns the detected format.
     pub(super) fn detected_format(&self) -> Format {
-        let several = match (self.tags(), self.final_candidate(), self.found) {
+        let several = match (self.accepted_tags(), self.final_candidate(), self.found) {
             (Some(_), _, _) => return Format::Tags,
             (None, Some(candidate), _) => candidate.follows,
             (None, None, Some(found)) if !self.ends_in_markdown() => found.several,
@@ -316,7 +317,8 @@ impl AutoMachine {
         if several { Format::Jsonl } else { Format::Json }
     }
 
-    /// Whether Markdown decides if a construct is open. After JSON only constructs that began there count.
+    /// Whether Markdown determines the verdict. After JSON, it does so only if a construct is open that began
+    /// after it.
     fn ends_in_markdown(&self) -> bool {
         let open = self.whole.markdown.blocks().open();
         self.broken.is_none()
@@ -328,9 +330,10 @@ impl AutoMachine {
         blocks.has_structure() || blocks.open().is_some()
     }
 
-    /// Whether prose seems to stop in the middle of a sentence.
+    /// Returns a hint if prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        let is_prose = self.final_candidate().is_none() && self.tags().is_none() && !self.is_malformed();
+        let is_prose =
+            self.final_candidate().is_none() && self.accepted_tags().is_none() && !self.is_malformed();
         if is_prose { self.whole.markdown.hint() } else { None }
     }
 
@@ -338,7 +341,7 @@ impl AutoMachine {
     pub(super) fn verdict(&self) -> Verdict {
         let text = self.whole.markdown.text();
         if let Some(JsonFault { index, reason }) = &self.broken {
-            // An incomplete byte order mark before the JSON is a fault of the text.
+            // An incomplete byte order mark before the JSON is reported first, as invalid text.
             return match text.verdict() {
                 Verdict::Malformed { index: earlier, reason } if earlier < *index => {
                     Verdict::Malformed { index: earlier, reason }
@@ -346,7 +349,7 @@ impl AutoMachine {
                 _ => Verdict::Malformed { index: *index, reason: reason.clone() },
             };
         }
-        if let Some(tags) = self.too_deep()
+        if let Some(tags) = self.tags_over_limit()
             && let Verdict::Malformed { index, reason } = tags.machine.verdict()
         {
             return Verdict::Malformed { index: tags.start + index, reason };
@@ -355,7 +358,7 @@ impl AutoMachine {
             return text.verdict();
         }
         let found = self.found.map_or(0, |found| found.end);
-        let (start, balanced, verdict) = match (self.tags(), self.final_candidate()) {
+        let (start, balanced, verdict) = match (self.accepted_tags(), self.final_candidate()) {
             (Some(tags), _) => (tags.start, tags.start, tags.machine.verdict()),
             (None, Some(candidate)) => (candidate.start, found, candidate.machine.verdict()),
             (None, None) if self.ends_in_markdown() => return self.whole.markdown.verdict(),

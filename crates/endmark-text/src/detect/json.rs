@@ -1,59 +1,59 @@
-//! A push machine for RFC 8259: one value, or several in sequence. Raw control characters in strings are accepted and
-//! recorded.
+//! A push machine for RFC 8259: one value, or several in sequence. It accepts and records raw control
+//! characters in strings.
 
-mod answer;
 mod literal;
 mod number;
-mod plain;
-mod run;
+mod plain_characters;
+mod results;
 mod saved;
-mod space;
-mod special;
+mod special_bytes;
 mod string;
+mod token_runs;
+mod whitespace;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use number::{Number, NumberScan};
-use space::is_whitespace;
 use string::{StringScan, StringScanner};
+use whitespace::is_whitespace;
 
 use super::settled_tail::SettledTail;
-use crate::nesting::{Nesting, TOO_DEEP};
+use crate::nesting::{Nesting, TOO_MANY_BRACKETS};
 
-/// How many values a text may have.
+/// The number of values that a text may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Values {
+pub(super) enum ValueCount {
     /// Exactly one.
     One,
-    /// One or more: JSON Lines, or concatenated.
+    /// One or more: JSON Lines, or concatenated values.
     Many,
 }
 
-/// The expected next token, or the token in which the text ends.
+/// What must come next, or the token in which the text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// The beginning of the text: a byte order mark, whitespace or a value.
     Start,
-    /// This many bytes of a byte order mark.
+    /// Within a byte order mark, after this many of its bytes.
     ByteOrderMark(u8),
-    /// At a value, after a complete byte order mark.
+    /// After a complete byte order mark, before a value.
     Marked,
-    /// A value.
+    /// Before a value.
     Value,
-    /// A value, or the end of the array.
+    /// Before a value or the end of the array.
     FirstElement,
-    /// A key, or the end of the object.
+    /// Before a key or the end of the object.
     FirstKey,
-    /// A key.
+    /// Before a key.
     Key,
-    /// The colon after a key.
+    /// Before the colon that follows a key.
     Colon,
     /// After a value, before a comma or a closing bracket.
     AfterValue,
-    /// The end of the text, or another value if several are allowed. After a `scalar` other than a string it must be
-    /// separated.
+    /// After a complete value. If several values are allowed, another one may follow. If `scalar`, whitespace
+    /// must separate it.
     Done { scalar: bool },
     /// Inside a string.
     String { key: bool },
@@ -61,55 +61,55 @@ enum State {
     Number(Number),
     /// Inside `true`, `false` or `null`.
     Literal,
-    /// Malformed.
+    /// The text is malformed.
     Malformed,
 }
 
-/// The missing part of a literal. It is a separate type so that deserialisation does not borrow it from the input.
-type Missing = &'static [u8];
+/// The missing part of a literal. This alias prevents deserialisation from borrowing it from the input.
+type MissingLiteralPart = &'static [u8];
 
-/// Bytes, and their position in the text.
+/// The bytes of a chunk, and the position of the first one in the text.
 #[derive(Clone, Copy)]
 struct Chunk<'c> {
     bytes: &'c [u8],
     base: usize,
 }
 
-/// The source that was settled last.
+/// The positions of the last settled tokens.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct LastSource {
-    /// The end of the last settled token; within a string, the end of its settled part; 0 without any.
+struct LastTokens {
+    /// End of the last settled token. In an open string, end of its settled part. 0 if nothing is settled.
     end: usize,
-    /// The last settled token other than a comma or colon, or the string in which the text ends.
+    /// Start of the last settled token other than a comma or colon. An open string counts as settled.
     speaking: usize,
-    /// The previous token of that kind.
+    /// Start of the previous token of that kind, while a string is open.
     speaking_before: usize,
 }
 
-/// The machine. Its size depends on the nesting and on the last characters of the last token.
+/// The state of the JSON detection. Its size depends on the nesting and on the end of the last token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct JsonMachine {
-    values: Values,
+    values: ValueCount,
     state: State,
-    /// The string in which the text ends, if any.
+    /// State of the open string, if any.
     string: StringScanner,
-    /// The missing part of the literal in which the text ends, if any.
+    /// The missing part of the open literal, if any.
     #[serde(with = "literal")]
-    literal: Missing,
+    literal: MissingLiteralPart,
     nesting: Nesting,
     /// Bytes read so far.
     position: usize,
     /// Start of the unsettled number or literal.
     pending: usize,
-    /// The last position at which every bracket was closed.
+    /// The last position at which all brackets were closed.
     balanced: usize,
-    settled: LastSource,
+    settled: LastTokens,
     tail: SettledTail,
-    /// Whether a member of an object was read up to its colon.
+    /// Whether an object's key and its colon were read.
     member: bool,
-    /// The first invalid byte, and the reason.
+    /// Position of the first invalid byte, and the reason.
     malformed: Option<(usize, Cow<'static, str>)>,
-    /// The first raw control character in a string.
+    /// Position of the first raw control character in a string.
     #[serde(default)]
     control: Option<usize>,
     /// Whether a raw control character makes the text malformed.
@@ -117,12 +117,12 @@ pub(super) struct JsonMachine {
     is_strict: bool,
 }
 
-/// The fault of a raw control character in strict JSON.
-pub(super) const CONTROL_CHARACTER: &str = "an unescaped control character in a string";
+/// Reason for rejecting a raw control character in strict JSON.
+pub(super) const CONTROL_CHARACTER_REASON: &str = "an unescaped control character in a string";
 
 impl JsonMachine {
     /// Creates a machine for a new text.
-    pub(super) fn new(values: Values) -> Self {
+    pub(super) fn new(values: ValueCount) -> Self {
         Self {
             values,
             state: State::Start,
@@ -132,7 +132,7 @@ impl JsonMachine {
             position: 0,
             pending: 0,
             balanced: 0,
-            settled: LastSource::default(),
+            settled: LastTokens::default(),
             tail: SettledTail::default(),
             member: false,
             malformed: None,
@@ -147,7 +147,7 @@ impl JsonMachine {
     }
 }
 
-/// Reading proceeds from token to token. A state within a token is needed only at the end of a chunk.
+/// Tokens are read as a whole. The state within a token is stored only at the end of a chunk.
 impl JsonMachine {
     /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -163,7 +163,7 @@ impl JsonMachine {
                 State::Malformed => return,
                 State::Colon => self.read_token(chunk, at),
                 _ if self.nesting.depth() == 0 => self.read_token(chunk, at),
-                _ => match self.run(chunk, at) {
+                _ => match self.read_token_run(chunk, at) {
                     reached if reached > at => reached,
                     _ => self.read_token(chunk, at),
                 },
@@ -175,8 +175,8 @@ impl JsonMachine {
         self.tail.advance(bytes, chunk.base, self.kept_start(), self.settled.end);
     }
 
-    /// Reads the token at `at`, as far as it is in the chunk. A run has already read complete keys, commas, and
-    /// brackets that close empty containers.
+    /// Reads the token at `at`, up to the end of the chunk. [`Self::read_token_run`] has already read
+    /// complete keys, commas, and the closing brackets of empty containers.
     fn read_token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
             (_, byte) if is_whitespace(byte) => return self.read_whitespace(at),
@@ -191,7 +191,7 @@ impl JsonMachine {
                 return self.fail(chunk, at, "neither a comma nor `}`");
             }
             (State::AfterValue, _) => return self.fail(chunk, at, "neither a comma nor `]`"),
-            (State::Done { .. }, _) if self.values == Values::One => {
+            (State::Done { .. }, _) if self.values == ValueCount::One => {
                 return self.fail(chunk, at, "text after the value");
             }
             (State::Done { scalar: true }, byte) if !matches!(byte, b'"' | b'[' | b'{') => {
@@ -206,14 +206,14 @@ impl JsonMachine {
         let offset = chunk.base + at;
         match chunk.bytes[at] {
             b'"' => return self.open_string(chunk, at, 0, false),
-            b'{' | b'[' if !self.nesting.has_room() => return self.fail(chunk, at, TOO_DEEP),
+            b'{' | b'[' if !self.nesting.has_room() => return self.fail(chunk, at, TOO_MANY_BRACKETS),
             b'{' => {
-                self.settle_speaking(offset, offset + 1);
+                self.settle_token(offset, offset + 1);
                 self.nesting.enter(true);
                 self.state = State::FirstKey;
             }
             b'[' => {
-                self.settle_speaking(offset, offset + 1);
+                self.settle_token(offset, offset + 1);
                 self.nesting.enter(false);
                 self.state = State::FirstElement;
             }
@@ -231,11 +231,11 @@ impl JsonMachine {
         at + 1
     }
 
-    /// Begins a string. The first `settled` bytes after its quote are known to be settled.
+    /// Begins a string. The first `settled` bytes after the opening quote are already known to be settled.
     fn open_string(&mut self, chunk: Chunk<'_>, at: usize, settled: usize, key: bool) -> usize {
         let offset = chunk.base + at;
         self.settled.speaking_before = if self.settled.end == 0 { offset } else { self.settled.speaking };
-        self.settle_speaking(offset, offset + 1);
+        self.settle_token(offset, offset + 1);
         self.string = StringScanner::new();
         self.state = State::String { key };
         at + 1 + settled
@@ -245,7 +245,7 @@ impl JsonMachine {
         match self.string.scan(chunk.bytes, at, chunk.base) {
             StringScan::Open => chunk.bytes.len(),
             StringScan::Closed(end) => self.end_string(chunk, end, key),
-            StringScan::Control(index) if self.is_strict => self.fail(chunk, index, CONTROL_CHARACTER),
+            StringScan::Control(index) if self.is_strict => self.fail(chunk, index, CONTROL_CHARACTER_REASON),
             StringScan::Control(index) => {
                 self.control.get_or_insert(chunk.base + index);
                 index + 1
@@ -295,8 +295,8 @@ impl JsonMachine {
         }
     }
 
-    fn read_byte_order_mark(&mut self, chunk: Chunk<'_>, at: usize, seen: u8) -> usize {
-        self.state = match (seen, chunk.bytes[at]) {
+    fn read_byte_order_mark(&mut self, chunk: Chunk<'_>, at: usize, matched: u8) -> usize {
+        self.state = match (matched, chunk.bytes[at]) {
             (0, 0xEF) => State::ByteOrderMark(1),
             (1, 0xBB) => State::ByteOrderMark(2),
             (2, 0xBF) => State::Marked,
@@ -305,7 +305,7 @@ impl JsonMachine {
         at + 1
     }
 
-    /// Whitespace separates values. A byte order mark cannot follow it.
+    /// Skips whitespace, which separates values and excludes a byte order mark after it.
     fn read_whitespace(&mut self, at: usize) -> usize {
         match self.state {
             State::Done { .. } => self.state = State::Done { scalar: false },
@@ -322,12 +322,12 @@ impl JsonMachine {
     }
 
     fn end_scalar(&mut self, chunk: Chunk<'_>, end: usize, start: usize) -> usize {
-        self.settle_speaking(start, chunk.base + end);
+        self.settle_token(start, chunk.base + end);
         self.end_value(chunk, end, true)
     }
 
     fn close(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
-        self.settle_speaking(chunk.base + at, chunk.base + at + 1);
+        self.settle_token(chunk.base + at, chunk.base + at + 1);
         self.nesting.leave();
         self.end_value(chunk, at + 1, false)
     }
@@ -348,7 +348,7 @@ impl JsonMachine {
         self.state = State::Value;
     }
 
-    fn settle_speaking(&mut self, start: usize, end: usize) {
+    fn settle_token(&mut self, start: usize, end: usize) {
         self.settled.end = end;
         self.settled.speaking = start;
     }

@@ -1,4 +1,4 @@
-//! Detects Markdown as truncated only if an element is certainly open.
+//! Detects Markdown as truncated only if a construct is certainly open.
 
 mod blocks;
 mod fence;
@@ -8,15 +8,15 @@ mod row;
 
 pub(super) use blocks::Blocks;
 pub use fence::CodeFence;
-pub(super) use fence::Language;
+pub(super) use fence::FenceLanguage;
 
 use serde::{Deserialize, Serialize};
 
 use super::text::TextMachine;
 use crate::{Hint, Verdict};
 
-/// The machine for Markdown (PC-1). A text is whole unless something is certainly open: a code fence, an HTML block
-/// with its own end, the destination of a link, a row of a table, or a UTF-8 character.
+/// The state of the Markdown detection (PC-1). A text is whole unless something is certainly open: a code
+/// fence, an HTML block with its own end sequence, a link destination, a table row, or a UTF-8 character.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MarkdownMachine {
     text: TextMachine,
@@ -24,18 +24,18 @@ pub(super) struct MarkdownMachine {
 }
 
 impl MarkdownMachine {
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
         self.blocks.push(chunk);
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         self.text.is_consistent() && self.blocks.is_consistent(self.text.position())
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
@@ -45,22 +45,22 @@ impl MarkdownMachine {
         self.text.is_malformed()
     }
 
-    /// Whether nothing is open for certain.
+    /// Whether nothing is certainly open.
     pub(super) fn is_whole(&self) -> bool {
         self.text.is_whole() && self.blocks.open().is_none()
     }
 
-    /// Whether prose seems to stop in the middle of a sentence.
+    /// Returns a hint if prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
         if self.blocks.ends_in_paragraph() { self.text.hint() } else { None }
     }
 
-    /// The text as such.
+    /// Returns the state that ignores Markdown, for UTF-8 and for the last token.
     pub(super) fn text(&self) -> &TextMachine {
         &self.text
     }
 
-    /// The block structure.
+    /// Returns the block structure.
     pub(super) fn blocks(&self) -> &Blocks {
         &self.blocks
     }

@@ -1,4 +1,4 @@
-//! Text that must end in a marker.
+//! Detects text that must end in a marker.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::text::TextMachine;
 use crate::Verdict;
 
-/// The machine for text that is whole if it ends in a marker. Trailing white space is ignored.
+/// The state of the marker detection. A text is whole if it ends in the marker, ignoring whitespace after it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MarkerMachine {
     text: TextMachine,
@@ -15,18 +15,18 @@ pub(super) struct MarkerMachine {
     marker: Arc<Marker>,
     /// Number of matching marker bytes at the end of the text.
     matched: usize,
-    /// Whether only whitespace follows the last marker.
+    /// Whether the text ends in the marker and optional whitespace.
     ended: bool,
 }
 
 #[derive(Debug)]
 struct Marker {
     bytes: Vec<u8>,
-    /// For each number of matched bytes the next smaller number that matches as well (Knuth, Morris, Pratt).
+    /// For each number of matched bytes, the next smaller number that also matches (Knuth, Morris, Pratt).
     shorter: Vec<usize>,
 }
 
-/// A marker is saved as its text.
+/// Serialises a marker as its text.
 mod marker_text {
     use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Marker {
         Self { bytes, shorter }
     }
 
-    /// Returns the number of matching bytes after `byte`, if `matched` bytes matched before it.
+    /// Returns the number of marker bytes that match after `byte`, if `matched` bytes matched before it.
     fn step(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {
@@ -82,14 +82,14 @@ impl MarkerMachine {
         self.text.push(chunk);
         let text = chunk.trim_ascii_end();
         if !text.is_empty() {
-            self.match_on(text);
+            self.continue_match(text);
             self.ended = self.matched > 0 && self.matched == self.marker.bytes.len();
         }
-        self.match_on(&chunk[text.len()..]);
+        self.continue_match(&chunk[text.len()..]);
     }
 
-    /// Continues with `bytes`. Only as many of the last bytes as the marker is long affect the match.
-    fn match_on(&mut self, bytes: &[u8]) {
+    /// Continues the match with `bytes`. Only their end matters, up to the length of the marker.
+    fn continue_match(&mut self, bytes: &[u8]) {
         let skipped = bytes.len().saturating_sub(self.marker.bytes.len());
         if skipped > 0 {
             self.matched = 0;
@@ -99,17 +99,17 @@ impl MarkerMachine {
         }
     }
 
-    /// The marker.
+    /// Returns the marker.
     pub(super) fn marker(&self) -> String {
         String::from_utf8_lossy(&self.marker.bytes).into_owned()
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         self.matched <= self.marker.bytes.len() && self.text.is_consistent()
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
@@ -143,7 +143,7 @@ mod tests {
         machine
     }
 
-    /// Markers that overlap with themselves in every way, in every text, in one piece and byte by byte.
+    /// Tests all short markers in all short texts, as a whole and byte by byte.
     #[test]
     fn a_self_overlapping_marker_is_found_at_every_position() {
         let words = |lengths: std::ops::RangeInclusive<usize>| {

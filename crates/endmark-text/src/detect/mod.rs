@@ -1,8 +1,10 @@
 //! Detects whether a text is whole, truncated (a valid beginning of a longer text) or malformed (PC-1, PC-2).
 //!
-//! [`detect`] reads a text at once. A [`Detector`] reads chunks of any size, down to one byte, and gives the same
-//! result. Each format has a push machine that reads each byte once, stores only the end of the last token, and never
+//! [`detect`] reads a whole text. A [`Detector`] reads chunks of any size and gives the same result. Each
+//! format has a push machine, which reads each byte once, stores only the end of the last token, and never
 //! recurses.
+//!
+//! A token is *settled* if no continuation of the text can change it.
 
 mod auto;
 mod json;
@@ -17,7 +19,7 @@ mod utf8;
 use serde::{Deserialize, Serialize};
 
 use auto::AutoMachine;
-use json::{CONTROL_CHARACTER, JsonMachine, Values};
+use json::{CONTROL_CHARACTER_REASON, JsonMachine, ValueCount};
 pub use markdown::CodeFence;
 use markdown::MarkdownMachine;
 use marker::MarkerMachine;
@@ -28,15 +30,15 @@ use crate::{Detection, Format, Hint, Verdict};
 
 /// Detects whether `raw` is whole, truncated or malformed in the given format (PC-1).
 ///
-/// Models write raw line feeds and other control characters into JSON strings. They are accepted, with the hint
-/// [`Hint::ControlCharacters`]; [`detect_strict`] refuses them.
+/// Raw line feeds and other control characters in JSON strings are accepted with the hint
+/// [`Hint::ControlCharacters`], because models write them. [`detect_strict`] rejects them.
 ///
 /// ```
 /// use endmark_text::{Format, InToken, Verdict, detect::detect};
 ///
 /// let cut = detect(br#"{"path": "a.rs", "line": 12"#, &Format::Json);
 /// let truncation = cut.verdict.truncation().unwrap();
-/// // The number touches the cut, so it may go on: settled is what stands before it.
+/// // The number touches the cut, so it may continue: only the text before it is settled.
 /// assert_eq!(truncation.truncation_index, 25);
 /// assert_eq!(truncation.last_valid_token, ":");
 /// assert_eq!(truncation.in_token, Some(InToken::Number));
@@ -50,7 +52,8 @@ pub fn detect(raw: &[u8], format: &Format) -> Detection {
     detector.detection()
 }
 
-/// Detects like [`detect`], strictly by RFC 8259: a raw control character in a JSON string makes the text malformed.
+/// Detects like [`detect`], but follows RFC 8259 strictly: a raw control character in a JSON string is
+/// malformed.
 ///
 /// ```
 /// use endmark_text::{Format, Hint, detect::{detect, detect_strict}};
@@ -68,8 +71,8 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 
 /// A detector that receives chunks and can report a verdict at any time (PC-2).
 ///
-/// A clone is a saved state that continues independently. Its size depends on the nesting and the end of the last
-/// token, and not on the length of the text.
+/// A clone is a saved state that continues independently. Its size depends on the nesting depth and on the
+/// last token, but not on the length of the text.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -83,9 +86,8 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 /// assert!(at_the_cut.is_malformed());
 /// ```
 ///
-/// It can be saved and restored with serde, also in another process, and then gives the same verdicts. A restored
-/// state is checked. If no detector saved these bytes, the result is an error or a meaningless verdict, but never a
-/// panic.
+/// Serde can save and restore it, also in another process; the verdicts stay the same. A restored state is
+/// checked. Bytes that no detector saved cause an error or a meaningless verdict, but never a panic.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -107,7 +109,7 @@ pub struct Detector {
     machine: Machine,
 }
 
-/// Longest text of a restored state, in bytes. Offsets beyond it could overflow.
+/// Maximum length of the text of a restored state, in bytes. Larger offsets could overflow.
 const MAX_POSITION: usize = usize::MAX >> 4;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -124,8 +126,8 @@ impl Detector {
     /// Creates a detector for a new text.
     pub fn new(format: &Format) -> Self {
         let machine = match format {
-            Format::Json => Machine::Json(JsonMachine::new(Values::One)),
-            Format::Jsonl => Machine::Json(JsonMachine::new(Values::Many)),
+            Format::Json => Machine::Json(JsonMachine::new(ValueCount::One)),
+            Format::Jsonl => Machine::Json(JsonMachine::new(ValueCount::Many)),
             Format::Markdown => Machine::Markdown(Box::default()),
             Format::Tags => Machine::Tags(Box::default()),
             Format::Text => Machine::Text(TextMachine::default()),
@@ -135,30 +137,30 @@ impl Detector {
         Self { machine }
     }
 
-    /// Creates a detector of one JSON value in which a raw control character makes the text malformed. It suits text
-    /// that is read line by line.
+    /// Creates a detector for one JSON value that rejects raw control characters. Use it for line-based text
+    /// such as JSON Lines.
     pub fn for_strict_json() -> Self {
         let mut detector = Self::new(&Format::Json);
         detector.refuse_control_characters();
         detector
     }
 
-    /// Rejects raw control characters in JSON strings from now on. Earlier ones stay accepted.
+    /// Rejects raw control characters in JSON strings from now on. Earlier ones remain accepted.
     pub fn refuse_control_characters(&mut self) {
         if let Machine::Json(machine) = &mut self.machine {
             machine.refuse_control_characters();
         }
     }
 
-    /// Rejects raw control characters from now on, unless the text already contains one. A model that writes one into a
-    /// string writes more of them.
+    /// Rejects raw control characters from now on, unless the text already contains one: a model that wrote
+    /// one usually writes more.
     pub fn refuse_new_control_characters(&mut self) {
         if self.control_character().is_none() {
             self.refuse_control_characters();
         }
     }
 
-    /// Reads the next bytes of the text. They may begin and end anywhere, also within a character.
+    /// Reads the next bytes of the text. A chunk may begin and end anywhere, even within a character.
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.machine {
             Machine::Json(machine) => machine.push(bytes),
@@ -187,11 +189,12 @@ impl Detector {
     pub fn strict_detection(&self) -> Detection {
         let detection = self.detection();
         let Some(index) = self.control_character() else { return detection };
-        let verdict = Verdict::Malformed { index, reason: CONTROL_CHARACTER.to_owned() };
+        let verdict = Verdict::Malformed { index, reason: CONTROL_CHARACTER_REASON.to_owned() };
         Detection { verdict, hint: None, ..detection }
     }
 
-    /// Returns the position of the first raw control character in a JSON string. Strict JSON does not allow it.
+    /// Returns the position of the first raw control character in a JSON string, which strict JSON does not
+    /// allow.
     pub fn control_character(&self) -> Option<usize> {
         match &self.machine {
             Machine::Json(machine) => machine.control_character(),
@@ -215,7 +218,7 @@ impl Detector {
     /// Returns the format for which the detector was created.
     pub fn format(&self) -> Format {
         match &self.machine {
-            Machine::Json(machine) if machine.values() == Values::One => Format::Json,
+            Machine::Json(machine) if machine.values() == ValueCount::One => Format::Json,
             Machine::Json(_) => Format::Jsonl,
             Machine::Markdown(_) => Format::Markdown,
             Machine::Tags(_) => Format::Tags,
@@ -225,8 +228,8 @@ impl Detector {
         }
     }
 
-    /// Whether this detector and another one process any following text in the same way, even at different positions.
-    /// Returns `false` if that is not certain.
+    /// Whether this detector and another one process any following text in the same way, even at different
+    /// positions. Returns `false` if this is not certain.
     pub fn behaves_like(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
             (Machine::Json(this), Machine::Json(that)) => this.behaves_like(that),
@@ -246,9 +249,9 @@ impl Detector {
         }
     }
 
-    /// Whether no continuation could make the text valid. After it is true, it stays true. The cost is constant.
+    /// Whether no continuation can make the text valid. Once true, it stays true. The cost is constant.
     ///
-    /// It agrees with the verdict, except for a text that consists only of a byte order mark. Such a text is
+    /// It agrees with the verdict, except for a text that is only a byte order mark. The verdict is
     /// malformed, although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
@@ -261,7 +264,8 @@ impl Detector {
         }
     }
 
-    /// Whether the text would be whole if it ended here. The cost is constant, unlike that of the full detection.
+    /// Whether the text would be whole if it ended here. The cost is constant, unlike that of
+    /// [`verdict`](Self::verdict).
     pub fn is_whole(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.is_whole(),

@@ -1,10 +1,10 @@
-//! The saved form of a detector, and the checks of a restored one (PC-2).
+//! Saves a detector, and checks a restored one (PC-2).
 
 use serde::{Deserialize, Serialize};
 
 use super::{Detector, Machine};
 
-/// Version of the saved form. It changes with the form.
+/// Version of the saved form. Increase it whenever the form changes.
 const SAVED_STATE_VERSION: u32 = 2;
 
 /// The saved form of a detector.
@@ -15,10 +15,10 @@ pub(super) struct SavedDetector {
     machine: Machine,
 }
 
-/// Error of a saved state that cannot be restored.
+/// Error for a saved state that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
-    /// Another version saved the state.
+    /// Another version of the program saved the state.
     #[error(
         "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text again"
     )]

@@ -1,30 +1,30 @@
-//! Keeps the end of the settled source, independent of chunking.
+//! Keeps the end of the settled source. The result does not depend on the chunks.
 
 use serde::{Deserialize, Serialize};
 
-/// Number of characters of a token's source that are reported, and therefore kept (PC-1).
+/// Maximum number of characters that are kept and reported of a token's source (PC-1).
 pub(super) const TOKEN_CHARACTERS: usize = 200;
 
-/// Number of bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is reduced to this only after it has
-/// doubled, so that small chunks do not move it each time.
+/// Number of bytes that can hold [`TOKEN_CHARACTERS`] characters. A buffer is cut back to this size only when
+/// it has doubled, so that small chunks do not move it each time.
 const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
 
 /// The raw source of the last settled token, and the unsettled text after it.
 ///
-/// It is updated after each chunk and not after each byte. Its content never depends on the chunking.
+/// It is updated after each chunk, not after each byte. Its content does not depend on the chunks.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SettledTail {
     /// The last bytes of the settled source, up to `end`.
     settled: Vec<u8>,
     /// End of the settled source in the text.
     end: usize,
-    /// The last bytes of the text after `end`: white space, and then a token that may continue. They begin at `end`
-    /// unless they became too long. In that case the part before them is never needed.
+    /// The text after `end`: whitespace, and then a token that may continue. If it is too long, only its last
+    /// bytes are kept, because earlier ones are never needed.
     rest: Vec<u8>,
 }
 
 impl SettledTail {
-    /// Processes the next `chunk`, which begins at `position`. The source `start..end` is settled now.
+    /// Processes the next `chunk`, which begins at `position`. The source `start..end` is now settled.
     pub(super) fn advance(&mut self, chunk: &[u8], position: usize, start: usize, end: usize) {
         let mut unsettled = chunk;
         if end > self.end {
@@ -46,7 +46,7 @@ impl SettledTail {
         }
     }
 
-    /// Whether it can belong to a text with `position` read bytes, of which `settled` are settled.
+    /// Whether this state can occur after `position` bytes, of which `settled` are settled.
     pub(super) fn is_consistent(&self, position: usize, settled: usize) -> bool {
         self.end <= settled
             && settled <= position
@@ -54,7 +54,7 @@ impl SettledTail {
             && self.rest.len() <= (position - self.end).min(2 * KEPT_BYTES)
     }
 
-    /// Settles the part of the rest before `end`. The rest ends at `position`.
+    /// Marks the rest before `end` as settled. The rest ends at `position`.
     fn settle_rest(&mut self, position: usize, end: usize) {
         let rest_start = position - self.rest.len();
         if rest_start > self.end {
@@ -71,7 +71,8 @@ impl SettledTail {
         last_characters(&self.settled[self.settled.len() - length..])
     }
 
-    /// Returns the last characters of the settled source between `start` and `end`. Its last bytes must be kept.
+    /// Returns the last characters of the settled source between `start` and `end`. The bytes before `end`
+    /// must still be kept.
     pub(super) fn settled_between(&self, start: usize, end: usize) -> String {
         let kept = &self.settled[self.settled.len().saturating_sub(KEPT_BYTES)..];
         let place = |offset: usize| kept.len().saturating_sub(self.end.saturating_sub(offset));

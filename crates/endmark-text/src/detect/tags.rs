@@ -1,4 +1,4 @@
-//! Detects tags as in XML, with any text in and around them. A text is whole if all tags are closed.
+//! Detects XML-like tags, with any text in and around them. A text is whole if all tags are closed.
 
 mod elements;
 mod html;
@@ -6,36 +6,36 @@ mod scanner;
 
 use serde::{Deserialize, Serialize};
 
-use elements::{Elements, TOO_DEEP};
-use scanner::{Scanner, Step};
+use elements::{OpenElements, TOO_MANY_ELEMENTS};
+use scanner::{ScanStep, Scanner};
 
 use super::text::TextMachine;
 use crate::{Markup, Open, Truncation, Verdict};
 
-/// The machine for tags (PC-1). Text in tags is often code, so only certain tags count: see `docs/detect.md` for the
-/// rules.
+/// The state of the tag detection (PC-1). The text in tags is often code, so only certain tags count.
+/// `docs/detect.md` has the rules.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TagsMachine {
     text: TextMachine,
     scanner: Scanner,
-    elements: Elements,
-    /// Whether, outside of elements, only a tag at the beginning of a line opens one, because the text may be
-    /// anything.
+    elements: OpenElements,
+    /// Whether a tag outside elements counts only at the beginning of a line, because the format is only a
+    /// guess.
     guessed: bool,
-    /// Whether the current line has nothing but whitespace and tags.
+    /// Whether the current line contains only whitespace and tags.
     blank_line: bool,
-    /// Whether the text declares itself as HTML.
+    /// Whether the text is declared as HTML.
     html: bool,
     /// The kind of the first tag.
     first: Option<FirstTag>,
     /// The last position after a tag at which no element was open.
     balanced: usize,
-    /// Start of the last settled token: a tag, or the text after the last tag.
+    /// Start of the last settled token, which is a tag or the text after the last tag.
     token: usize,
     /// Whether the last settled token is text.
     token_is_text: bool,
-    /// Start of the tag that would exceed the limit of open elements.
+    /// Start of the tag that exceeds the limit of open elements.
     #[serde(default)]
     too_deep: Option<usize>,
 }
@@ -43,19 +43,20 @@ pub(super) struct TagsMachine {
 /// The kind of a text's first tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FirstTag {
-    /// An HTML element.
+    /// An HTML element, other than `<html>`.
     Html,
-    /// Any other tag, or the beginning of a whole document.
+    /// Any other tag, or a document type or XML declaration.
     Other,
 }
 
 impl TagsMachine {
-    /// Creates a machine for a text in which only tags at the beginning of lines count at first.
-    pub(super) fn guess() -> Self {
+    /// Creates a machine for a text that may not contain tags: outside elements, only a tag at the beginning
+    /// of a line counts.
+    pub(super) fn for_unknown_format() -> Self {
         Self { guessed: true, blank_line: true, ..Self::default() }
     }
 
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.text.position();
         self.text.push(chunk);
@@ -63,7 +64,7 @@ impl TagsMachine {
         while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty() && !self.is_too_deep()) {
             if self.scanner.is_in_text() && !self.guessed {
                 let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
-                self.pass_text(&rest[..length], base + at);
+                self.read_text(&rest[..length], base + at);
                 at += length;
                 if length == rest.len() {
                     break;
@@ -74,12 +75,12 @@ impl TagsMachine {
         }
     }
 
-    /// Processes bytes of text.
-    fn pass_text(&mut self, bytes: &[u8], base: usize) {
+    /// Processes bytes of text without a `<`.
+    fn read_text(&mut self, bytes: &[u8], base: usize) {
         if let Some(place) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) {
             self.begin_text(base + place);
         }
-        self.scanner.pass(bytes);
+        self.scanner.skip_text(bytes);
     }
 
     fn begin_text(&mut self, offset: usize) {
@@ -92,16 +93,16 @@ impl TagsMachine {
     fn step(&mut self, byte: u8, offset: usize) {
         let was_text = self.scanner.is_in_text();
         match self.scanner.step(byte, offset) {
-            Step::Inside => return,
-            Step::Text { start } => {
+            ScanStep::Inside => return,
+            ScanStep::Text { start } => {
                 if !byte.is_ascii_whitespace() || start < offset {
                     self.begin_text(start);
                     self.blank_line = false;
                 }
             }
-            Step::Start { start, empty } => self.start_tag(start, offset + 1, empty),
-            Step::End { start } => self.end_tag(start, offset + 1),
-            Step::Markup { start } => self.settle_tag(start, offset + 1),
+            ScanStep::Start { start, empty } => self.start_tag(start, offset + 1, empty),
+            ScanStep::End { start } => self.end_tag(start, offset + 1),
+            ScanStep::Markup { start } => self.settle_tag(start, offset + 1),
         }
         if byte == b'\n' && was_text {
             self.blank_line = true;
@@ -124,7 +125,7 @@ impl TagsMachine {
     fn start_tag(&mut self, start: usize, end: usize, empty: bool) {
         let written = self.scanner.name().into_owned();
         let name = written.to_ascii_lowercase();
-        let is_element = html::is_element(&name);
+        let is_element = html::is_html_element(&name);
         let stray = self.guessed && self.elements.is_empty() && !self.blank_line;
         if stray || !self.scanner.is_certain(is_element && name.len() > 1) {
             self.begin_text(start);
@@ -134,7 +135,7 @@ impl TagsMachine {
         let first = if is_element && name != "html" { FirstTag::Html } else { FirstTag::Other };
         self.first.get_or_insert(first);
         self.html |= name == "html";
-        while self.elements.last().is_some_and(|last| html::ends_before(&last, &name)) {
+        while self.elements.last().is_some_and(|last| html::is_ended_by(&last, &name)) {
             self.elements.pop();
         }
         if !empty && !html::is_void(&name, self.scanner.has_attributes()) {
@@ -143,7 +144,7 @@ impl TagsMachine {
                 return;
             }
             if html::is_raw(&name) {
-                self.scanner.begin_raw();
+                self.scanner.enter_raw_text();
             }
             self.elements.push(&written);
         }
@@ -152,14 +153,14 @@ impl TagsMachine {
 
     fn end_tag(&mut self, start: usize, end: usize) {
         let name = self.scanner.name().to_ascii_lowercase();
-        if self.scanner.ends_raw(self.elements.last().as_deref(), &name) && self.elements.close(&name) {
+        if self.scanner.accept_end_tag(self.elements.last().as_deref(), &name) && self.elements.close(&name) {
             self.settle_tag(start, end);
         } else {
             self.begin_text(start);
         }
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         let position = self.text.position();
         self.text.is_consistent()
@@ -168,7 +169,7 @@ impl TagsMachine {
             && self.balanced.max(self.token).max(self.too_deep.unwrap_or(0)) <= position
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
@@ -178,22 +179,22 @@ impl TagsMachine {
         self.text.is_malformed() || self.is_too_deep()
     }
 
-    /// Whether more elements are open than can be.
+    /// Whether the limit of open elements is exceeded.
     pub(super) fn is_too_deep(&self) -> bool {
         self.too_deep.is_some()
     }
 
-    /// Returns the kind of the first tag, if there is one.
+    /// Returns the kind of the first tag, or `None` for a text without tags.
     pub(super) fn first(&self) -> Option<FirstTag> {
         self.first
     }
 
-    /// Whether the text has no tag, although one seemed to begin.
-    pub(super) fn is_mere_text(&self) -> bool {
+    /// Whether the text contains no tag, although it began with one.
+    pub(super) fn is_only_text(&self) -> bool {
         self.first.is_none() && self.scanner.is_in_text() && self.token_is_text
     }
 
-    /// Whether there is a tag, and all are closed.
+    /// Whether the text contains a tag, and all tags are closed.
     pub(super) fn is_whole(&self) -> bool {
         let first = self.first.is_some();
         self.text.is_whole()
@@ -203,19 +204,19 @@ impl TagsMachine {
             && self.open_elements().next().is_none()
     }
 
-    /// Whether the text ends in a tag.
+    /// Whether the text ends within a tag.
     fn is_in_tag(&self) -> bool {
         self.scanner.is_open(!self.elements.is_empty())
     }
 
-    /// The open elements that must be closed.
+    /// Returns the names of the open elements that must be closed.
     fn open_elements(&self) -> impl Iterator<Item = &str> {
         let lenient = self.html && !self.elements.contains("html");
         let names = self.elements.names();
         let end = if lenient {
             names
                 .iter()
-                .rposition(|name| !html::may_lack_end(&name.to_ascii_lowercase()))
+                .rposition(|name| !html::has_optional_end(&name.to_ascii_lowercase()))
                 .map_or(0, |last| last + 1)
         } else {
             names.len()
@@ -231,7 +232,7 @@ impl TagsMachine {
             {
                 return Verdict::Malformed { index, reason };
             }
-            (_, Some(index)) => return Verdict::Malformed { index, reason: TOO_DEEP.to_owned() },
+            (_, Some(index)) => return Verdict::Malformed { index, reason: TOO_MANY_ELEMENTS.to_owned() },
             (verdict, None) if self.is_whole() => return verdict,
             (_, None) => {}
         }
@@ -241,7 +242,7 @@ impl TagsMachine {
         let end = settled.unwrap_or(usize::MAX).min(truncation.truncation_index);
         truncation.truncation_index = end;
         truncation.balanced_index = self.balanced.min(end);
-        let token = match self.scanner.start() {
+        let token = match self.scanner.tag_start() {
             Some(start) if is_open && start < end => start,
             _ => self.token,
         };
@@ -250,12 +251,12 @@ impl TagsMachine {
             truncation.last_valid_token = token;
         }
         truncation.open = self.open_elements().map(|name| Open::Tag(name.to_owned())).collect();
-        self.add_open(&mut truncation);
+        self.add_open_markup(&mut truncation);
         Verdict::Truncated(truncation)
     }
 
-    /// Adds the kind of token at the cut.
-    fn add_open(&self, truncation: &mut Truncation) {
+    /// Adds the open markup, and the kind of token at the cut.
+    fn add_open_markup(&self, truncation: &mut Truncation) {
         if let Some(markup) = self.scanner.markup() {
             truncation.open.push(Open::Markup(markup));
         }

@@ -1,4 +1,4 @@
-//! Properties of all formats, and whole test suites of JSON.
+//! Tests properties of all formats, and runs a JSON test suite.
 
 mod differential;
 mod documentation;

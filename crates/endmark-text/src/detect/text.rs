@@ -1,23 +1,23 @@
-//! Text without a grammar: only a UTF-8 character can be cut for certain.
+//! Detects cuts in text without a grammar: only a cut within a UTF-8 character is certain.
 
 use serde::{Deserialize, Serialize};
 
 use super::settled_tail::SettledTail;
-use super::utf8::{Utf8, Utf8Step};
+use super::utf8::{PartialCharacter, Utf8Step};
 use crate::{Hint, InToken, OpenStack, Truncation, Verdict};
 
-/// The machine for text without a grammar.
+/// The state of the detection for text without a grammar.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct TextMachine {
     /// Bytes read so far.
     position: usize,
-    /// End of the complete characters.
+    /// End of the last complete character.
     settled: usize,
-    /// The incomplete character.
-    pending: Option<Utf8>,
-    /// The first byte that is not valid UTF-8.
+    /// The incomplete character at the end of the text, if any.
+    pending: Option<PartialCharacter>,
+    /// Position of the first byte that is not valid UTF-8.
     malformed: Option<usize>,
-    /// Whether anything but white space was read.
+    /// Whether a character other than whitespace was read.
     has_text: bool,
     tail: SettledTail,
 }
@@ -44,20 +44,20 @@ impl TextMachine {
             }
         }
         if self.pending.is_none() {
-            self.take_characters(&chunk[at..], base + at);
+            self.read_characters(&chunk[at..], base + at);
         }
         self.tail.advance(chunk, base, 0, self.settled);
     }
 
-    /// Processes bytes that begin at a character boundary, at `base` in the text.
-    fn take_characters(&mut self, bytes: &[u8], base: usize) {
+    /// Processes bytes that begin at a character boundary. `base` is their position in the text.
+    fn read_characters(&mut self, bytes: &[u8], base: usize) {
         let Err(error) = std::str::from_utf8(bytes) else {
             self.settled = base + bytes.len();
             return;
         };
         self.settled = base + error.valid_up_to();
         let mut index = error.valid_up_to();
-        self.pending = Utf8::begin(bytes[index]);
+        self.pending = PartialCharacter::begin(bytes[index]);
         while let Some(character) = self.pending {
             index += 1;
             match bytes.get(index).map(|&byte| character.next(byte)) {
@@ -69,15 +69,15 @@ impl TextMachine {
         self.malformed = Some(base + index);
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         self.position <= super::MAX_POSITION
             && self.tail.is_consistent(self.position, self.settled)
-            && self.pending.is_none_or(Utf8::is_consistent)
+            && self.pending.is_none_or(PartialCharacter::is_consistent)
             && self.malformed.is_none_or(|index| index < self.position)
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.position
     }
@@ -87,7 +87,7 @@ impl TextMachine {
         self.malformed.is_some()
     }
 
-    /// Whether the text would be whole if it ended here, as far as is known.
+    /// Whether the text would be whole if it ended here.
     pub(super) fn is_whole(&self) -> bool {
         self.malformed.is_none() && self.pending.is_none() && self.has_text
     }
@@ -101,7 +101,7 @@ impl TextMachine {
         }
     }
 
-    /// Returns the last complete characters between these offsets. The last bytes must be kept.
+    /// Returns the last complete characters between these offsets. The bytes before `end` must still be kept.
     pub(super) fn token(&self, start: usize, end: usize) -> String {
         self.tail.settled_between(start, end)
     }
@@ -118,34 +118,34 @@ impl TextMachine {
         }
     }
 
-    /// Whether the text seems to stop in the middle of a sentence.
+    /// Returns a hint if the text seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
         (self.is_whole() && stops_in_mid_sentence(&self.tail.settled_from(0))).then_some(Hint::MidSentence)
     }
 }
 
-/// Minimum number of words of a prose paragraph, which should end in punctuation. Answers, names and titles are
-/// shorter.
+/// Minimum number of words of a paragraph that counts as prose. Prose should end in punctuation; short
+/// answers, names and titles often do not.
 const MIN_PROSE_WORDS: usize = 8;
 
-/// Signs, in addition to letters and digits, after which a sentence continues.
-const CONTINUING_SIGNS: [char; 20] =
+/// Characters other than letters and digits after which a sentence continues.
+const CONTINUING_CHARACTERS: [char; 20] =
     [',', ':', '-', '–', '—', '/', '(', '[', '{', '&', '+', '=', '“', '„', '«', '，', '、', '：', '（', '「'];
 
-/// Whether the last block of a text that ends in `tail` is a prose paragraph without closing punctuation.
+/// Whether the text ends in a prose paragraph without closing punctuation. `tail` is the end of the text.
 fn stops_in_mid_sentence(tail: &str) -> bool {
     let text = tail.trim_end();
     let paragraph = last_paragraph(text);
     let last_token = text.rsplit(char::is_whitespace).next().unwrap_or_default();
     let is_emoji_name = last_token.len() > 2 && last_token.starts_with(':') && last_token.ends_with(':');
-    text.ends_with(|last: char| last.is_alphanumeric() || CONTINUING_SIGNS.contains(&last))
+    text.ends_with(|last: char| last.is_alphanumeric() || CONTINUING_CHARACTERS.contains(&last))
         && !last_token.contains("://")
         && !is_emoji_name
-        && words(paragraph) >= MIN_PROSE_WORDS
+        && count_words(paragraph) >= MIN_PROSE_WORDS
         && is_prose(paragraph)
 }
 
-/// Returns the lines after the last blank line, heading, fence or row.
+/// Returns the lines after the last blank line, heading, fence or table row.
 fn last_paragraph(text: &str) -> &str {
     let ends_block = |line: &str| {
         let line = line.trim_start();
@@ -164,8 +164,8 @@ fn last_paragraph(text: &str) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// Whether a paragraph is prose. Items, quotations and fields (`name: value`) are not, nor is text that consists mostly
-/// of signs and names, like code.
+/// Whether a paragraph is prose. List items, quotations and fields (`name: value`) are not, and neither is
+/// text with many symbols and identifiers, such as code.
 fn is_prose(paragraph: &str) -> bool {
     let begins_item = |line: &str| {
         let line = line.trim_start();
@@ -180,15 +180,17 @@ fn is_prose(paragraph: &str) -> bool {
     !paragraph.lines().any(begins_item) && !has_fields && plain_words * 4 >= tokens * 3
 }
 
-/// Whether a token is a word of prose, with or without punctuation around it.
+/// Whether a token is an ordinary word, with or without punctuation around it.
 fn is_plain_word(token: &str) -> bool {
-    let word = token.trim_matches(|sign: char| !sign.is_alphanumeric());
-    let may_be_inside = |sign: char| sign.is_alphanumeric() || !sign.is_ascii() || matches!(sign, '\'' | '-');
+    let word = token.trim_matches(|character: char| !character.is_alphanumeric());
+    let may_be_inside = |character: char| {
+        character.is_alphanumeric() || !character.is_ascii() || matches!(character, '\'' | '-')
+    };
     word.contains(char::is_alphabetic) && word.chars().all(may_be_inside)
 }
 
-/// Counts the words of `text`. A letter of a script without spaces counts as a word.
-fn words(text: &str) -> usize {
+/// Returns the number of words of `text`. In scripts without spaces, each letter counts as a word.
+fn count_words(text: &str) -> usize {
     let without_spaces = |letter: &char| matches!(letter, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
     text.split_whitespace().count() + text.chars().filter(without_spaces).count()
 }

@@ -1,11 +1,11 @@
-//! One UTF-8 character at a time, cut anywhere.
+//! Decodes one UTF-8 character that may be cut anywhere.
 
 use serde::{Deserialize, Serialize};
 
-/// The expected rest of a character. Only well-formed sequences of RFC 3629 are accepted: no overlong forms, no
-/// surrogates, and nothing above U+10FFFF.
+/// The bytes that may still follow in a character. Only sequences that RFC 3629 allows are accepted: no
+/// overlong forms, no surrogates, and nothing above U+10FFFF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Utf8 {
+pub(super) struct PartialCharacter {
     missing: u8,
     lowest: u8,
     highest: u8,
@@ -14,16 +14,16 @@ pub(super) struct Utf8 {
 /// The effect of a byte on an incomplete character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Utf8Step {
-    /// The character is complete with it.
+    /// The byte completes the character.
     Complete,
     /// More bytes must follow.
-    Incomplete(Utf8),
+    Incomplete(PartialCharacter),
     /// The byte is invalid.
     Invalid,
 }
 
-impl Utf8 {
-    /// Begins a character of several bytes. Returns `None` if no such character begins with `lead`.
+impl PartialCharacter {
+    /// Begins a multi-byte character. Returns `None` if `lead` does not begin one.
     pub(super) fn begin(lead: u8) -> Option<Self> {
         let (missing, lowest, highest) = match lead {
             0xC2..=0xDF => (1, 0x80, 0xBF),
@@ -38,12 +38,12 @@ impl Utf8 {
         Some(Self { missing, lowest, highest })
     }
 
-    /// Whether this state is reachable.
+    /// Whether this state can occur. Used to check restored states.
     pub(super) fn is_consistent(self) -> bool {
         (1..=3).contains(&self.missing)
     }
 
-    /// Continues with the character's next byte.
+    /// Processes the next byte of the character.
     pub(super) fn next(self, byte: u8) -> Utf8Step {
         if byte < self.lowest || byte > self.highest {
             return Utf8Step::Invalid;
@@ -61,7 +61,7 @@ mod tests {
 
     /// Whether the machine accepts `bytes` as exactly one character.
     fn is_character(bytes: &[u8]) -> bool {
-        let Some(mut character) = Utf8::begin(bytes[0]) else { return false };
+        let Some(mut character) = PartialCharacter::begin(bytes[0]) else { return false };
         for (index, &byte) in bytes[1..].iter().enumerate() {
             match character.next(byte) {
                 Utf8Step::Complete => return index + 2 == bytes.len(),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn short_utf8_sequences_are_judged_like_the_standard_library() {
+    fn short_sequences_are_accepted_like_by_the_standard_library() {
         for lead in 0x80..=0xFF_u8 {
             for second in 0..=0xFF_u8 {
                 let two = [lead, second];

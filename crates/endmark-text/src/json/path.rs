@@ -1,57 +1,57 @@
-//! Paths such as `choices[0].message["odd key"]`.
+//! Parses paths such as `choices[0].message["odd key"]`.
 
-/// One step into a value.
+/// A step into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step<'p> {
+pub enum PathStep<'p> {
     /// Into the field of this name.
     Field(&'p str),
-    /// Into the item at this position.
+    /// Into the item at this index.
     Item(usize),
-    /// A syntax error in the path. It matches nothing.
+    /// A syntax error in the path. It matches no value.
     Invalid,
 }
 
-/// The steps of a path, one after another.
+/// An iterator over the steps of a path.
 #[derive(Debug, Clone)]
-pub struct Steps<'p> {
+pub struct PathSteps<'p> {
     remaining: &'p str,
-    first: bool,
+    is_first: bool,
 }
 
-impl<'p> Steps<'p> {
-    /// The steps of this path.
+impl<'p> PathSteps<'p> {
+    /// Creates an iterator over the steps of `path`.
     pub fn new(path: &'p str) -> Self {
-        Self { remaining: path, first: true }
+        Self { remaining: path, is_first: true }
     }
 }
 
-impl<'p> Iterator for Steps<'p> {
-    type Item = Step<'p>;
+impl<'p> Iterator for PathSteps<'p> {
+    type Item = PathStep<'p>;
 
-    fn next(&mut self) -> Option<Step<'p>> {
+    fn next(&mut self) -> Option<PathStep<'p>> {
         if self.remaining.is_empty() {
             return None;
         }
         let step = split_bracketed(self.remaining).or_else(|| {
-            let named = if self.first { self.remaining } else { self.remaining.strip_prefix('.')? };
+            let named = if self.is_first { self.remaining } else { self.remaining.strip_prefix('.')? };
             let length = named.find(['.', '[']).unwrap_or(named.len());
             let (name, rest) = named.split_at(length);
-            (!name.is_empty()).then_some((Step::Field(name), rest))
+            (!name.is_empty()).then_some((PathStep::Field(name), rest))
         });
-        self.first = false;
-        let (step, rest) = step.unwrap_or((Step::Invalid, ""));
+        self.is_first = false;
+        let (step, rest) = step.unwrap_or((PathStep::Invalid, ""));
         self.remaining = rest;
         Some(step)
     }
 }
 
 /// Splits `[0]` or `["odd key"]` from the rest of a path. The name must not contain quotes.
-fn split_bracketed(path: &str) -> Option<(Step<'_>, &str)> {
+fn split_bracketed(path: &str) -> Option<(PathStep<'_>, &str)> {
     let inside = path.strip_prefix('[')?;
     if let Some(quoted) = inside.strip_prefix('"') {
         let (name, rest) = quoted.split_once("\"]")?;
-        return Some((Step::Field(name), rest));
+        return Some((PathStep::Field(name), rest));
     }
     let (digits, rest) = inside.split_once(']')?;
-    Some((Step::Item(digits.parse().ok()?), rest))
+    Some((PathStep::Item(digits.parse().ok()?), rest))
 }

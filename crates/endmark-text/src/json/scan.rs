@@ -1,39 +1,40 @@
-//! Scans JSON bytes: a strict check of a whole document, and fast steps over bytes that are known to be valid.
+//! Scans JSON bytes: strictly checks a whole document, and steps quickly through bytes that were checked
+//! before.
 
 use std::ops::Range;
 
 use super::{JsonError, Kind};
 
-/// Receives the values of a text while it is checked, in the order of the text.
+/// Receives the values of a document during the check, in document order.
 pub trait Visit {
-    /// A list or an object begins here.
+    /// An array or object begins at `at`.
     fn begin_container(&mut self, kind: Kind, at: usize);
-    /// The innermost list or object ends before here.
+    /// The innermost array or object ends before `at`.
     fn end_container(&mut self, at: usize);
-    /// The name of a field.
+    /// A field has its name, with quotes, at this span.
     fn push_name(&mut self, span: Range<usize>);
-    /// A value that is neither a list nor an object.
+    /// A value other than an array or object is at this span.
     fn push_scalar(&mut self, kind: Kind, span: Range<usize>);
 }
 
 /// Ignores all values.
-struct Ignore;
+struct IgnoreValues;
 
-impl Visit for Ignore {
+impl Visit for IgnoreValues {
     fn begin_container(&mut self, _: Kind, _: usize) {}
     fn end_container(&mut self, _: usize) {}
     fn push_name(&mut self, _: Range<usize>) {}
     fn push_scalar(&mut self, _: Kind, _: Range<usize>) {}
 }
 
-/// Checks that the bytes are one JSON value with only whitespace around it. Returns the span of the value.
+/// Checks that the bytes are one JSON value, with only whitespace around it. Returns the span of the value.
 pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
-    visit(bytes, &mut Ignore)
+    visit(bytes, &mut IgnoreValues)
 }
 
 /// Checks bytes like [`super::Value::parse`], and passes each value to a visitor. The bytes need not be UTF-8.
 ///
-/// The nesting is stored in a vector with one byte per level, so that only memory limits its depth.
+/// The nesting is stored in a vector with one byte per level, so only memory limits the depth.
 pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, JsonError> {
     let start = skip_space(bytes, 0);
     let mut at = start;
@@ -54,7 +55,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
             visitor.push_scalar(kind, at..end);
             at = end;
         }
-        // A value ends at `at`. Close the containers that end with it, or continue with the next value.
+        // A value ends at `at`. Close the containers that end here, or continue with the next value.
         loop {
             let Some(&container) = open.last() else {
                 let rest = skip_space(bytes, at);
@@ -74,7 +75,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                     }
                     continue 'value;
                 }
-                // In ASCII, `}` and `]` are two code points after their opening signs.
+                // In ASCII, `}` and `]` are two code points after their opening brackets.
                 Some(sign) if sign == container + 2 => {
                     open.pop();
                     at += 1;
@@ -87,7 +88,8 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
     }
 }
 
-/// Returns the start of the next field or item, after an opening sign or a value. `None` at the closing sign.
+/// Returns the start of the next field or item after an opening bracket or a value. Returns `None` at the
+/// closing bracket.
 ///
 /// The bytes must have passed [`check`].
 pub(super) fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
@@ -134,14 +136,14 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Returns the position after the closing quote of the string whose opening quote is at `start`, or `None` if there is
-/// no closing quote. The content is not checked.
+/// Returns the position after the closing quote of a string, or `None` if it has none. The opening quote is
+/// at `start`. The content is not checked.
 pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         let rest = bytes.get(at..)?;
-        // Names and most values are short. Starting a search that is optimised for long texts would cost more than it
-        // saves.
+        // Keys and most values are short. Starting a search that is optimised for long texts would cost more
+        // than it saves.
         let close = count_plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
@@ -155,14 +157,14 @@ pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Bytes of a string that are examined one by one before a search for long texts starts.
+/// Number of bytes of a string that are examined one by one, before a search for long texts starts.
 const SHORT_STRING_BYTES: usize = 32;
 
-/// Bytes after an escape that are examined one by one.
+/// Number of bytes after an escape that are examined one by one.
 const BYTES_AFTER_ESCAPE: usize = 16;
 
-/// Returns the first matching byte. The first bytes are examined one by one, because escapes are often close together
-/// and a search for long texts costs more to start than it saves.
+/// Returns the first matching byte. The first bytes are examined one by one: escapes are often close
+/// together, and starting a search for long texts costs more than it saves.
 pub(super) fn find_near(
     bytes: &[u8],
     is_it: impl Fn(u8) -> bool,
@@ -180,7 +182,7 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Checks a value that is neither a list nor an object. Returns its kind and its end.
+/// Checks a value other than an array or object. Returns its kind and its end.
 fn scan_scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
     Ok(match bytes.get(at).copied() {
         Some(b'"') => (Kind::String, scan_string(bytes, at)?),
@@ -192,7 +194,7 @@ fn scan_scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
     })
 }
 
-/// Checks a key and its colon. Returns the start of the field's value.
+/// Checks a key and its colon. Returns the start of the value.
 fn scan_key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonError> {
     if bytes.get(at) != Some(&b'"') {
         return Err(error(bytes, at, "a field's name was expected"));
@@ -231,12 +233,12 @@ fn scan_string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight
-/// bytes at a time, so the result may be up to seven too small.
+/// Returns the number of bytes before the first one that is not a plain character of a string. It examines
+/// eight bytes at a time, so the result may be up to seven too small.
 fn count_plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // Its highest bit is set in the first byte that is zero, and in no byte before it.
+    // The highest bit is set in the first zero byte, and in no byte before it.
     let nothing_in = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let mut length = 0;
     for eight in bytes.as_chunks::<8>().0 {

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::Decoded;
+use super::DecodedString;
 use super::scan::find_near;
 
 /// Decodes the source between the quotes of a checked string.
-pub(crate) fn decode(inside: &str) -> Decoded<'_> {
+pub(crate) fn decode(inside: &str) -> DecodedString<'_> {
     let Some(first) = memchr::memchr(b'\\', inside.as_bytes()) else {
-        return Decoded { text: Cow::Borrowed(inside), exact: true };
+        return DecodedString { text: Cow::Borrowed(inside), exact: true };
     };
     let mut text = String::with_capacity(inside.len());
     let mut exact = true;
@@ -24,7 +24,7 @@ pub(crate) fn decode(inside: &str) -> Decoded<'_> {
             'r' => text.push('\r'),
             't' => text.push('\t'),
             'u' => {
-                let (character, after) = unicode(rest);
+                let (character, after) = decode_unicode_escape(rest);
                 rest = after;
                 exact &= character.is_some();
                 text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -37,17 +37,17 @@ pub(crate) fn decode(inside: &str) -> Decoded<'_> {
         text.push_str(before);
         rest = after;
     }
-    Decoded { text: Cow::Owned(text), exact }
+    DecodedString { text: Cow::Owned(text), exact }
 }
 
-/// Decodes one piece of a text that is sent in several pieces. `half` is the first half of a surrogate pair at the end
-/// of the previous piece. Also returns such a half at the end of this piece, for the next call.
-pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Option<u32>) {
-    let (inside, waiting) = split_half(inside);
+/// Decodes one chunk of a text. `half` is a high surrogate that ended the previous chunk. Returns a high
+/// surrogate at the end of this chunk separately, for the next call.
+pub(super) fn decode_chunk(half: Option<u32>, inside: &str) -> (DecodedString<'_>, Option<u32>) {
+    let (inside, waiting) = split_high_surrogate(inside);
     let Some(half) = half else { return (decode(inside), waiting) };
     let low = inside
         .strip_prefix("\\u")
-        .and_then(code_unit)
+        .and_then(parse_code_unit)
         .and_then(|(low, rest)| Some((join_surrogates(half, low)?, rest)));
     let (character, rest) = match low {
         _ if inside.is_empty() && waiting.is_none() => return (decode(inside), Some(half)),
@@ -58,13 +58,14 @@ pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Opt
     let mut text = String::with_capacity(behind.text.len() + 4);
     text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
     text.push_str(&behind.text);
-    (Decoded { text: Cow::Owned(text), exact: behind.exact && character.is_some() }, waiting)
+    (DecodedString { text: Cow::Owned(text), exact: behind.exact && character.is_some() }, waiting)
 }
 
-/// Splits the first half of a surrogate pair from the end of a text.
-fn split_half(inside: &str) -> (&str, Option<u32>) {
+/// Splits a high surrogate escape from the end of a text.
+fn split_high_surrogate(inside: &str) -> (&str, Option<u32>) {
     let at = inside.len().saturating_sub("\\ud83d".len());
-    let half = inside.get(at..).and_then(|tail| code_unit(tail.strip_prefix("\\u")?)).map(|(unit, _)| unit);
+    let half =
+        inside.get(at..).and_then(|tail| parse_code_unit(tail.strip_prefix("\\u")?)).map(|(unit, _)| unit);
     let before = inside.get(..at).unwrap_or_default();
     let is_escaped = before.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
     match half.filter(|unit| (0xD800..=0xDBFF).contains(unit) && !is_escaped) {
@@ -73,20 +74,21 @@ fn split_half(inside: &str) -> (&str, Option<u32>) {
     }
 }
 
-/// Combines the two halves of a surrogate pair.
+/// Combines the two halves of a surrogate pair. Returns `None` if they do not form a character.
 fn join_surrogates(high: u32, low: u32) -> Option<char> {
     let is_low = (0xDC00..=0xDFFF).contains(&low);
     let offset = high.checked_sub(0xD800).filter(|_| is_low)?;
     char::from_u32(0x1_0000 + (offset << 10) + (low - 0xDC00))
 }
 
-/// Decodes the `\u` escape whose digits begin here, and returns the rest. The character is `None` for half a pair.
-fn unicode(rest: &str) -> (Option<char>, &str) {
-    let Some((unit, after)) = code_unit(rest) else { return (None, "") };
+/// Decodes a `\u` escape after its `\u`. Returns `None` as the character for a lone surrogate, and the
+/// remaining text.
+fn decode_unicode_escape(rest: &str) -> (Option<char>, &str) {
+    let Some((unit, after)) = parse_code_unit(rest) else { return (None, "") };
     if let Some(character) = char::from_u32(unit) {
         return (Some(character), after);
     }
-    let low = after.strip_prefix("\\u").and_then(code_unit);
+    let low = after.strip_prefix("\\u").and_then(parse_code_unit);
     match low {
         Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => {
             (join_surrogates(unit, low), after_both)
@@ -95,12 +97,12 @@ fn unicode(rest: &str) -> (Option<char>, &str) {
     }
 }
 
-fn code_unit(rest: &str) -> Option<(u32, &str)> {
+fn parse_code_unit(rest: &str) -> Option<(u32, &str)> {
     let (digits, after) = (rest.get(..4)?, rest.get(4..)?);
     Some((u32::from_str_radix(digits, 16).ok()?, after))
 }
 
-/// Encodes the text as a JSON string with quotes.
+/// Encodes a text as a JSON string with quotes.
 pub fn quote(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -109,7 +111,7 @@ pub fn quote(text: &str) -> String {
     json
 }
 
-/// Appends the text with the escapes of a JSON string.
+/// Appends a text with the escapes of a JSON string, without quotes.
 pub fn append_escaped(json: &mut String, text: &str) {
     for character in text.chars() {
         match character {

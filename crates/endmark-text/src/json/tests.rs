@@ -126,7 +126,7 @@ fn whole_numbers_are_recognised_in_any_spelling() {
 #[test]
 fn half_a_surrogate_pair_is_reported() {
     let read = |text| value(text).decode().unwrap();
-    assert_eq!(read(r#""\ud83d\ude00""#), Decoded { text: "😀".into(), exact: true });
+    assert_eq!(read(r#""\ud83d\ude00""#), DecodedString { text: "😀".into(), exact: true });
     for (half, text) in [
         (r#""a\ud83d""#, "a\u{FFFD}"),
         (r#""\ude00\ude00""#, "\u{FFFD}\u{FFFD}"),
@@ -135,7 +135,7 @@ fn half_a_surrogate_pair_is_reported() {
         (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀"),
         (r#""\ud83d\n""#, "\u{FFFD}\n"),
     ] {
-        assert_eq!(read(half), Decoded { text: text.into(), exact: false }, "{half}");
+        assert_eq!(read(half), DecodedString { text: text.into(), exact: false }, "{half}");
     }
 }
 
@@ -174,11 +174,11 @@ proptest! {
     #[test]
     fn a_quoted_text_reads_back_unchanged(text in any::<String>()) {
         let json = quote(&text);
-        prop_assert_eq!(value(&json).decode().unwrap(), Decoded { text: text.clone().into(), exact: true });
+        prop_assert_eq!(value(&json).decode().unwrap(), DecodedString { text: text.clone().into(), exact: true });
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 
-    /// For any mixture of JSON's signs, the check agrees with serde_json.
+    /// The check agrees with serde_json on any mixture of JSON characters.
     #[test]
     fn the_check_agrees_with_serde_json(
         parts in prop::collection::vec(prop::sample::select(vec![

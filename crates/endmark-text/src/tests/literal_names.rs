@@ -1,5 +1,5 @@
-//! Tests of the words in answers, in the log and in the configuration. Other programs read them, so they may not
-//! change.
+//! Tests of the names in output, the log and the configuration. Other programs read them, so they must
+//! not change.
 
 use crate::{Format, Hint, InToken, Markup, Open, Truncation, Verdict};
 
@@ -42,12 +42,12 @@ fn open_constructs_have_stable_names() {
         (Open::Object, "{"),
         (Open::Array, "["),
         (Open::String, "\""),
-        (Open::Fence { sign: '~', length: 4 }, "~~~~"),
+        (Open::Fence { character: '~', length: 4 }, "~~~~"),
         (Open::Link, "["),
         (Open::Row, "|"),
         (Open::Tag("b".to_owned()), "<b>"),
     ] {
-        assert_eq!(open.sign(), sign);
+        assert_eq!(open.opener(), sign);
     }
     for (markup, sign, in_token) in [
         (Markup::Comment, "<!--", InToken::Comment),
@@ -59,7 +59,7 @@ fn open_constructs_have_stable_names() {
         (Markup::Style, "<style>", InToken::Html),
         (Markup::TextArea, "<textarea>", InToken::Html),
     ] {
-        assert_eq!((Open::Markup(markup).sign().as_ref(), markup.in_token()), (sign, in_token));
+        assert_eq!((Open::Markup(markup).opener().as_ref(), markup.in_token()), (sign, in_token));
     }
 }
 

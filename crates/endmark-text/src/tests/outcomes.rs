@@ -1,4 +1,4 @@
-//! Every outcome that detection and closing can have, each in a test of its name.
+//! Tests every outcome of detection and closing, each in a test with its name.
 
 mod detection {
     use crate::detect::detect;

@@ -16,10 +16,10 @@ pub(super) fn read_text(content: Value<'_>) -> (String, bool) {
     whole
 }
 
-/// Returns where the last part of a `content` array's text begins. That is the last text block, or the run of blocks
-/// that ends with it if a document begins in the first of them.
+/// Returns the start of the last part in the text of a `content` array. This is the last text block. If a
+/// document extends over several text blocks, it is the first of them.
 pub(super) fn last_part(content: Value<'_>) -> usize {
-    let mut parts = Parts::default();
+    let mut parts = TextParts::default();
     let mut length = 0;
     for block in content.items() {
         let text = block.field("text").filter(|_| block.has_text("type", "text")).and_then(Value::decode);
@@ -32,10 +32,10 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
             None => parts.note_other_block(),
         }
     }
-    parts.last
+    parts.last_start
 }
 
-/// Returns the position of the last call in the text of a `content` array.
+/// Returns the position in the text of a `content` array at which the last call was made.
 pub(super) fn last_call_at(content: Value<'_>) -> usize {
     let (mut length, mut at) = (0, 0);
     for block in content.items() {
@@ -48,24 +48,24 @@ pub(super) fn last_call_at(content: Value<'_>) -> usize {
     at
 }
 
-/// The parts of a text whose blocks are still arriving.
+/// Tracks the parts of a text while its blocks arrive.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Parts {
-    /// Start of the last part.
-    last: usize,
-    /// Whether nothing of that part has arrived.
+pub(super) struct TextParts {
+    /// The start of the last part.
+    last_start: usize,
+    /// Whether no text of that part has arrived.
     is_empty: bool,
-    /// Whether it is a document that may continue in the next text block.
+    /// Whether that part is a document that may continue in the next text block.
     is_document: bool,
 }
 
-impl Parts {
+impl TextParts {
     /// Records that a text block begins after `at` bytes of text. Returns the start of the last part.
     pub(super) fn note_text_block(&mut self, at: usize) -> usize {
         if !self.is_document {
-            *self = Self { last: at, is_empty: true, is_document: false };
+            *self = Self { last_start: at, is_empty: true, is_document: false };
         }
-        self.last
+        self.last_start
     }
 
     /// Records the next characters of a text block.
@@ -77,7 +77,7 @@ impl Parts {
         }
     }
 
-    /// Records a block of another type: no part continues after it.
+    /// Records a block of another type. The next text block begins a new part.
     pub(super) fn note_other_block(&mut self) {
         self.is_document = false;
     }
@@ -90,12 +90,12 @@ pub(super) fn text_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>>
     })
 }
 
-/// Returns whether the provider cites a block: citations cover its text, and nothing after it.
+/// Returns whether the provider cites sources for a block. The citations cover only the text of that block.
 pub(super) fn is_cited(block: Value<'_>) -> bool {
     block.non_empty("citations").is_some()
 }
 
-/// Returns the blocks with which the model calls the client's tools, in order.
+/// Returns the blocks that call the client's tools, in order.
 pub(super) fn call_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| block.has_text("type", "tool_use"))
 }

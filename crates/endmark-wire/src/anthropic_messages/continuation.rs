@@ -1,8 +1,8 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! The client's request stays byte for byte, except for the limit, `stream`, and fields that would prevent the rest
-//! from arriving as text. If tools were called before, the server requires them. In that case they stay, but calls
-//! are forbidden.
+//! The client's request stays byte for byte, except for the limit, `stream`, and fields that would prevent
+//! the rest from arriving as text. If the conversation contains tool calls, the server requires the tools. In
+//! that case the tools stay, but calling them is forbidden.
 
 use super::Messages;
 use super::content::text_blocks;
@@ -11,9 +11,9 @@ use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_p
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::request::Request;
-use crate::wire_format::WireAsk;
+use crate::wire_format::WireRequestBuilder;
 
-impl WireAsk for Messages {
+impl WireRequestBuilder for Messages {
     fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = apply_terms(root, terms);
@@ -26,7 +26,7 @@ impl WireAsk for Messages {
                 let text = match (so_far, tool) {
                     (Partial::Text(text), _) => (*text).to_owned(),
                     (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
-                    // A call's input is an object: the beginning of one cannot be shown.
+                    // A call's input must be an object, so the beginning of a call cannot be shown.
                     (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
                 };
                 // Anthropic refuses a last message that ends in whitespace.

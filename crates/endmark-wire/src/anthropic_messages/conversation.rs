@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, ResultTurns, Role, ToolResult, TurnOrder};
 
 use super::Messages;
 use crate::conversation::{EditableText, PlacedPart, collect_media, parts_text, text_or_json};
@@ -12,9 +12,9 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// The results of a message's calls come first in the next message. The server merges consecutive user turns.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: ResultTurns::Shared, user_first: true };
+/// The next message begins with the results of a message's calls. The server merges consecutive user turns.
+pub(super) const ORDER: TurnOrder =
+    TurnOrder { results_follow_calls: true, turns_of_results: ResultTurns::Shared, begins_with_user: true };
 
 impl WireConversation for Messages {
     fn role(&self, message: Value<'_>) -> Option<Role> {
@@ -62,7 +62,7 @@ impl WireConversation for Messages {
         format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
     }
 
-    // The message keeps all of its blocks: thoughts are signed, and belong before the calls.
+    // The message keeps all of its blocks, because thoughts are signed and must precede the calls.
     fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let content = root.field("content").filter(|content| content.items().next().is_some());
         let message =
@@ -70,17 +70,17 @@ impl WireConversation for Messages {
         content.map(message).into_iter().collect()
     }
 
-    // The message keeps all of its blocks, each with its beginning and its deltas.
+    // The message keeps all of its blocks. Each is built from its beginning and its deltas.
     fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let mut blocks: Vec<(Option<u64>, StreamedBlock<'_>)> = Vec::new();
         for event in events {
             let index = event.field("index").and_then(Value::as_u64);
             if let Some(content_block) = event.field("content_block") {
-                blocks.push((index, StreamedBlock { content_block, added: Vec::new() }));
+                blocks.push((index, StreamedBlock { content_block, deltas: Vec::new() }));
             } else if let (Some(delta), Some((_, block))) =
                 (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
             {
-                block.added.push(delta);
+                block.deltas.push(delta);
             }
         }
         let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.to_block()).collect();
@@ -139,7 +139,8 @@ fn block(block: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     (content, EditableText::None)
 }
 
-/// Returns whether a block is an action of the server: a tool that it ran itself, the result of one, or a compaction.
+/// Returns whether a block is an action of the server: a call of a server tool, the result of one, or a
+/// compaction.
 fn is_server_item(kind: &str) -> bool {
     kind.ends_with("_tool_use") || kind.ends_with("_tool_result") || kind == "compaction"
 }
@@ -153,18 +154,18 @@ fn media<'a>(block: Value<'a>, kind: Cow<'a, str>) -> Media<'a> {
 /// A block of a stream.
 struct StreamedBlock<'a> {
     content_block: Value<'a>,
-    added: Vec<Value<'a>>,
+    deltas: Vec<Value<'a>>,
 }
 
 impl StreamedBlock<'_> {
-    /// Returns the block as it would be in a whole message, or `None` for an empty text, which the server would
-    /// refuse.
+    /// Returns the block as it would be in a non-streamed message, or `None` for an empty text, which the
+    /// server would refuse.
     fn to_block(&self) -> Option<String> {
         let block = Value::parse_str(self.content_block.raw()).ok()?;
         let mut edits = Edits::for_document(block);
-        // The field of a delta, and the field of the block to which it is appended.
+        // The field of a delta, and the field of the block that it extends.
         for (from, field) in [("text", "text"), ("thinking", "thinking"), ("signature", "signature")] {
-            let added: String = self.added.iter().filter_map(|delta| delta.field(from)?.text()).collect();
+            let added: String = self.deltas.iter().filter_map(|delta| delta.field(from)?.text()).collect();
             let content_block = block.field(field).and_then(Value::text).unwrap_or_default();
             if !added.is_empty() {
                 edits.set_field(block, field, &quote(&format!("{content_block}{added}")));
@@ -173,13 +174,13 @@ impl StreamedBlock<'_> {
             }
         }
         let input: String =
-            self.added.iter().filter_map(|delta| delta.field("partial_json")?.text()).collect();
-        // A cut input is not an object and cannot be sent back. The result of the call states the error.
+            self.deltas.iter().filter_map(|delta| delta.field("partial_json")?.text()).collect();
+        // A cut input is not an object and cannot be sent back. The call's result states the error instead.
         if Value::parse_str(&input).is_ok_and(|input| input.kind() == Kind::Object) {
             edits.set_field(block, "input", &input);
         }
         let cited: Vec<&str> =
-            self.added.iter().filter_map(|delta| delta.field("citation")).map(Value::raw).collect();
+            self.deltas.iter().filter_map(|delta| delta.field("citation")).map(Value::raw).collect();
         if !cited.is_empty() {
             edits.set_field(block, "citations", &format!("[{}]", cited.join(",")));
         }

@@ -10,10 +10,10 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
         message: error
             .text()
             .map(std::borrow::Cow::into_owned)
-            .or_else(|| error.word("message"))
+            .or_else(|| error.non_empty_text("message"))
             .unwrap_or_else(|| error.raw().to_owned()),
-        kind: error.word("type"),
-        code: error.word_or_number("code"),
+        kind: error.non_empty_text("type"),
+        code: error.text_or_number("code"),
     })
 }
 

@@ -8,39 +8,39 @@ use serde_json::value::RawValue;
 use super::Messages;
 use super::content::{call_blocks, is_cited, last_call_at, last_part, read_text, text_blocks};
 use super::stream::MessageReader;
-use super::usage::{self, Counts};
+use super::usage::{self, UsageCounts};
 use super::writer::MessageWriter;
 use super::{error, stop};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quote};
 use crate::reply::{Choice, ToolCall, Usage};
-use crate::request::{Request, View};
+use crate::request::{Request, RequestView};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::{End, Writer};
+use crate::writer::{ReportedEnd, Writer};
 
 impl WireReply for Messages {
     fn recognises(&self, root: Value<'_>) -> bool {
         root.has_text("type", "message") && root.has_text("role", "assistant")
     }
 
-    fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {
+    fn reply(&self, root: Value<'_>, _request: &RequestView) -> Result<Reply, ResponseError> {
         let content = root.field("content").and_then(|content| content.as_kind(Kind::Array));
-        let content = content.ok_or(ResponseError::Without("content"))?;
+        let content = content.ok_or(ResponseError::MissingField("content"))?;
         Ok(Reply {
-            id: root.word("id"),
-            model: root.word("model").unwrap_or_default(),
+            id: root.non_empty_text("id"),
+            model: root.non_empty_text("model").unwrap_or_default(),
             choices: vec![choice(root, content)],
-            usage: root.field("usage").and_then(|usage| Counts::read(usage).usage()),
+            usage: root.field("usage").and_then(|usage| UsageCounts::read(usage).usage()),
             tier: root.field("usage").and_then(usage::tier),
         })
     }
 
     fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
-        Box::new(Edit::new(root))
+        Box::new(MessageEdit::new(root))
     }
 
     fn reader(&self, _request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
@@ -70,15 +70,16 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let (text, exact) = read_text(content);
     let last = content.items().last().filter(|block| block.has_text("type", "tool_use"));
     let (last_part, last_call_at) = (last_part(content), last_call_at(content));
-    let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
+    let mut choice = Choice { text, last_part_start: last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
-        // The input that a server reports for a cut call is not its beginning, so no part of the arguments has arrived.
+        // For a cut call, a server reports an input that is not the beginning of the arguments. So treat the
+        // arguments as not received.
         let is_cut = at_limit && last == Some(block);
         choice.tool_calls.push(ToolCall {
             index,
-            id: block.word("id"),
-            name: block.word("name").unwrap_or_default(),
+            id: block.non_empty_text("id"),
+            name: block.non_empty_text("name").unwrap_or_default(),
             arguments: input.filter(|_| !is_cut).map(Value::raw).unwrap_or_default().to_owned(),
             signature: None,
             ..ToolCall::default()
@@ -86,15 +87,19 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     }
     let is_thought =
         |block: Value<'_>| block.has_text("type", "thinking") || block.has_text("type", "redacted_thinking");
-    let is_said = |block: Value<'_>| block.has_text("type", "text") || block.has_text("type", "tool_use");
-    // No continuation can contain this content, such as the results of a server tool, so the rest would not fit it.
-    choice.has_unrequestable_part = !content.items().all(|block| is_said(block) || is_thought(block));
+    let is_reply_content =
+        |block: Value<'_>| block.has_text("type", "text") || block.has_text("type", "tool_use");
+    // No request can contain this content, such as the results of a server tool, so a continuation would not
+    // fit it.
+    choice.has_unrequestable_part =
+        !content.items().all(|block| is_reply_content(block) || is_thought(block));
     choice.has_reasoning = content.items().any(is_thought);
-    let thoughts = content.items().filter_map(|block| block.word("thinking"));
+    let thoughts = content.items().filter_map(|block| block.non_empty_text("thinking"));
     thoughts.for_each(|text| choice.written.add(&text));
     let is_behind =
         choice.has_unrequestable_part || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
-    choice.ends_in_unshown_part = is_behind && content.items().last().is_some_and(|block| !is_said(block));
+    choice.ends_in_unshown_part =
+        is_behind && content.items().last().is_some_and(|block| !is_reply_content(block));
     choice.note_written();
     choice.end(finish);
     choice
@@ -102,11 +107,11 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
 
 /// Changes to a message.
 #[derive(Debug)]
-pub(super) struct Edit<'a> {
+pub(super) struct MessageEdit<'a> {
     edits: Edits<'a>,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> MessageEdit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
         Self { edits: Edits::for_document(root) }
     }
@@ -117,13 +122,14 @@ impl<'a> Edit<'a> {
     }
 }
 
-impl ReplyEdit for Edit<'_> {
-    /// If the text blocks before the last one are unchanged, only the last one changes. Otherwise the first block
-    /// gets the whole text. Text that continues a cited block gets its own block. A changed text loses its citations.
+impl ReplyEdit for MessageEdit<'_> {
+    /// If the text blocks before the last one are unchanged, only the last one changes. Otherwise the first
+    /// block gets the whole text. Text after a cited block gets its own block. A changed text loses its
+    /// citations.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {
-            // Servers refuse an empty block if a client sends the message back.
+            // Remove empty blocks, because servers refuse them if a client sends the message back.
             for (position, block) in content.items().enumerate() {
                 if block.has_text("type", "text") {
                     self.edits.remove_item(content, position);
@@ -173,12 +179,12 @@ impl ReplyEdit for Edit<'_> {
         let block = self.content(choice).and_then(|content| {
             (0..).zip(call_blocks(content)).find(|(index, _)| *index == call).map(|(_, block)| block)
         });
-        if let (Some(block), Some(input)) = (block, object(arguments)) {
+        if let (Some(block), Some(input)) = (block, arguments_object(arguments)) {
             self.edits.set_field(block, "input", input);
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
+    fn note_cut_calls(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let Some(content) = self.content(choice) else { return };
         let calls = content.items().enumerate().filter(|(_, block)| block.has_text("type", "tool_use"));
         for (_, (position, _)) in (0..).zip(calls).filter(|(index, _)| cut.contains(index)) {
@@ -193,16 +199,16 @@ impl ReplyEdit for Edit<'_> {
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(content) = self.content(choice) else { return };
         for call in calls {
-            if let Some(input) = object(&call.arguments) {
+            if let Some(input) = arguments_object(&call.arguments) {
                 let block = format!("{{{},\"input\":{input}}}", call_fields(call));
                 self.edits.push_item(content, &block);
             }
         }
     }
 
-    fn set_end(&mut self, choice: u32, end: End) {
+    fn set_end(&mut self, choice: u32, end: ReportedEnd) {
         if choice == 0 {
-            self.edits.set_field(self.edits.original(), "stop_reason", &quote(stop::finish_word(end, None)));
+            self.edits.set_field(self.edits.original(), "stop_reason", &quote(stop::stop_reason(end, None)));
         }
     }
 
@@ -214,7 +220,11 @@ impl ReplyEdit for Edit<'_> {
     fn set_stop_sequence(&mut self, choice: u32, sequence: &str) {
         if choice == 0 {
             let root = self.edits.original();
-            self.edits.set_field(root, "stop_reason", &quote(stop::finish_word(End::Turn, Some(sequence))));
+            self.edits.set_field(
+                root,
+                "stop_reason",
+                &quote(stop::stop_reason(ReportedEnd::Turn, Some(sequence))),
+            );
             self.edits.set_field(root, "stop_sequence", &quote(sequence));
         }
     }
@@ -228,8 +238,8 @@ impl ReplyEdit for Edit<'_> {
     }
 }
 
-/// Returns the arguments if they are valid as an input, which is one object.
-pub(super) fn object(arguments: &str) -> Option<&str> {
+/// Returns the arguments if they are a JSON object, which is the only valid input of a call.
+pub(super) fn arguments_object(arguments: &str) -> Option<&str> {
     let value = Value::parse_str(arguments).ok()?;
     (value.kind() == Kind::Object).then(|| value.raw())
 }
@@ -241,7 +251,7 @@ fn text_block(text: &str) -> String {
 
 /// Returns the fields of a `tool_use` block except for its input.
 pub(super) fn call_fields(call: &ToolCall) -> String {
-    // The tool's result refers to the id, so there must be one.
+    // The tool's result must refer to an id.
     let id = call.id.clone().unwrap_or_else(|| format!("toolu_endmark_{}", call.index));
     format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quote(&id), quote(&call.name))
 }

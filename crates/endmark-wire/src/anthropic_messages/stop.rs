@@ -4,22 +4,23 @@ use endmark_recovery::Stop;
 
 use crate::json::Value;
 use crate::reply::Finish;
-use crate::writer::End;
+use crate::writer::ReportedEnd;
 
-/// Reads the end that an object with a `stop_reason` states, or returns `None` if that is missing or blank.
+/// Reads the end of a reply from the `stop_reason` of an object, or returns `None` if that is missing or
+/// blank.
 pub(super) fn read(object: Value<'_>) -> Option<Finish> {
-    let finish = Finish::read("anthropic_messages", 0, object.word("stop_reason")?, false)?;
-    let sequence = object.word("stop_sequence").filter(|_| finish.stop == Some(Stop::Sequence));
+    let finish = Finish::read("anthropic_messages", 0, object.non_empty_text("stop_reason")?, false)?;
+    let sequence = object.non_empty_text("stop_sequence").filter(|_| finish.stop == Some(Stop::Sequence));
     Some(Finish { sequence, ..finish })
 }
 
-/// Returns the stop reason for an end, at which the model may have reached a stop sequence of the client.
-pub(super) fn finish_word(end: End, sequence: Option<&str>) -> &'static str {
+/// Returns the stop reason for an end. `sequence` is the client's stop sequence that ended the reply, if any.
+pub(super) fn stop_reason(end: ReportedEnd, sequence: Option<&str>) -> &'static str {
     match (end, sequence) {
-        (End::Turn, Some(_)) => "stop_sequence",
-        (End::Turn, None) => "end_turn",
-        (End::ToolCalls, _) => "tool_use",
-        (End::Cut, _) => "max_tokens",
+        (ReportedEnd::Turn, Some(_)) => "stop_sequence",
+        (ReportedEnd::Turn, None) => "end_turn",
+        (ReportedEnd::ToolCalls, _) => "tool_use",
+        (ReportedEnd::Cut, _) => "max_tokens",
     }
 }
 

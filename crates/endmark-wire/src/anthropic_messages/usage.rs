@@ -1,4 +1,5 @@
-//! Tokens in Anthropic's `usage`. Tokens read from a cache or written to one are not in `input_tokens`.
+//! Tokens in Anthropic's `usage`. `input_tokens` does not include tokens that were read from a cache or
+//! written to one.
 
 use endmark_context::{ADVISED_TIER, is_standard_tier};
 
@@ -6,30 +7,30 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
-/// The counts of a `usage` object. A stream has the counts of the prompt at its beginning and those of the reply at
-/// its end. Some servers send all of them at the end.
+/// The counts of a `usage` object. The beginning of a stream has the counts of the prompt, and its end has
+/// those of the reply. Some servers send all of them at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct UsageCounts {
     input: Option<u64>,
-    written: Option<u64>,
-    read: Option<u64>,
+    cache_written: Option<u64>,
+    cache_read: Option<u64>,
     output: Option<u64>,
     details: Details,
 }
 
-/// The counts that have a field of their own in [`Usage`].
+/// The counts that have their own field in [`Usage`].
 const MODELLED_COUNTS: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
-/// Values for inference in any region, which has the standard price.
-const ANYWHERE: [&str; 3] = ["", "global", "not_available"];
+/// Values that allow inference in any region, at the standard price.
+const GLOBAL_REGIONS: [&str; 3] = ["", "global", "not_available"];
 
-/// Returns the service tier of a message. Fast mode, inference in a single country and the advice of another model
-/// each have their own prices.
+/// Returns the service tier of a message. Fast mode, inference in a single country and advice from another
+/// model each have their own prices.
 pub(super) fn tier(usage: Value<'_>) -> Option<String> {
-    let speed = usage.word("speed").filter(|speed| speed == "fast");
-    let tier = speed.or_else(|| usage.word("service_tier"));
-    let geo = usage.word("inference_geo").filter(|geo| !ANYWHERE.contains(&geo.as_str()));
+    let speed = usage.non_empty_text("speed").filter(|speed| speed == "fast");
+    let tier = speed.or_else(|| usage.non_empty_text("service_tier"));
+    let geo = usage.non_empty_text("inference_geo").filter(|geo| !GLOBAL_REGIONS.contains(&geo.as_str()));
     let mut steps = usage.field("iterations").into_iter().flat_map(Value::items);
     let advised = steps.any(|step| step.has_text("type", "advisor_message")).then(|| ADVISED_TIER.to_owned());
     let named = tier.iter().filter(|tier| !is_standard_tier(tier)).chain(&geo).chain(&advised);
@@ -37,13 +38,14 @@ pub(super) fn tier(usage: Value<'_>) -> Option<String> {
     if words.is_empty() { tier } else { Some(words.join("+")) }
 }
 
-impl Counts {
+impl UsageCounts {
     /// Reads a `usage` object.
     ///
-    /// The counts at the top level lack those of compactions, which are billed; `iterations` has all steps of the
-    /// model. In the example at <https://platform.claude.com/docs/en/build-with-claude/compaction-threshold> the top
-    /// level has 23,000 input tokens. Its `iterations` have those and 180,000 of a compaction. A resumed reply has
-    /// the sum of its calls at the top level, so the larger of the two counts is used.
+    /// The counts at the top level lack those of compactions, which are billed; `iterations` has all steps of
+    /// the model. In the example at
+    /// <https://platform.claude.com/docs/en/build-with-claude/compaction-threshold> the top level has 23,000
+    /// input tokens. Its `iterations` have those and 180,000 of a compaction. A resumed reply has the sum of
+    /// its calls at the top level. So use the larger of the two counts.
     pub(super) fn read(usage: Value<'_>) -> Self {
         let fields = Fields::new(usage);
         let iterations = fields.get("iterations");
@@ -56,8 +58,8 @@ impl Counts {
         };
         Self {
             input: count("input_tokens"),
-            written: count("cache_creation_input_tokens"),
-            read: count("cache_read_input_tokens"),
+            cache_written: count("cache_creation_input_tokens"),
+            cache_read: count("cache_read_input_tokens"),
             output: count("output_tokens"),
             details: Details::read(&fields, &MODELLED_COUNTS),
         }
@@ -74,8 +76,8 @@ impl Counts {
         let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
         Self {
             input: counted(later.input, self.input),
-            written: counted(later.written, self.written),
-            read: counted(later.read, self.read),
+            cache_written: counted(later.cache_written, self.cache_written),
+            cache_read: counted(later.cache_read, self.cache_read),
             output: later.output.or(self.output),
             details: self.details.updated_by(&later.details),
         }
@@ -86,7 +88,7 @@ impl Counts {
         if self.input.is_none() && self.output.is_none() {
             return None;
         }
-        let parts = [self.input, self.written, self.read];
+        let parts = [self.input, self.cache_written, self.cache_read];
         let prompt = parts.into_iter().flatten().fold(0, u64::saturating_add);
         let completion = self.output.unwrap_or(0);
         let total = prompt.saturating_add(completion);
@@ -94,8 +96,8 @@ impl Counts {
             prompt,
             completion,
             total,
-            written: self.written,
-            cached: self.read,
+            written: self.cache_written,
+            cached: self.cache_read,
             reasoning: None,
             details: self.details.clone(),
         })
@@ -124,8 +126,8 @@ pub(super) fn json(counts: &Usage) -> String {
     counts.details.add_to_json(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
-/// Returns the counts with their names. All are written, because a client replaces the counts from a stream's
-/// beginning by those from its end.
+/// Returns the counts with their names, including zeros, because a client replaces the counts from a
+/// stream's beginning by those from its end.
 fn named_counts(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
     let in_a_cache = counts.written.unwrap_or(0).saturating_add(counts.cached.unwrap_or(0));
     [
@@ -140,8 +142,8 @@ fn named_counts(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Counts {
-        Counts::read(Value::parse_str(json).unwrap())
+    fn read(json: &str) -> UsageCounts {
+        UsageCounts::read(Value::parse_str(json).unwrap())
     }
 
     #[test]
@@ -206,7 +208,7 @@ mod tests {
         let of = |own: &str| read(&format!("{{{own},{iterations}}}")).usage().unwrap();
         let usage = of(r#""input_tokens":23000,"output_tokens":1000"#);
         assert_eq!((usage.prompt, usage.completion, usage.total), (203_000, 4_500, 207_500));
-        // The top level of a resumed reply includes them.
+        // The top level of a resumed reply already includes the counts of its iterations.
         let usage = of(r#""input_tokens":230000,"output_tokens":4600"#);
         assert_eq!((usage.prompt, usage.completion), (230_000, 4_600));
     }
@@ -228,9 +230,10 @@ mod tests {
         write(&mut edits, root, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
-        assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
+        assert_eq!(UsageCounts::read(usage).usage(), Some(counts.clone()));
         assert!(usage.has_text("service_tier", "standard"));
-        // The end of a stream may count only the output: tokens written to a cache must still be counted only once.
+        // The end of a stream may count only the output. The tokens written to a cache must still be counted
+        // only once.
         let end = r#"{"usage":{"output_tokens":1}}"#;
         let root = Value::parse_str(end).unwrap();
         let mut edits = Edits::for_document(root);
@@ -238,6 +241,6 @@ mod tests {
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
         assert_eq!(usage.field("input_tokens").and_then(Value::as_u64), Some(15));
-        assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
+        assert_eq!(UsageCounts::read(usage).usage(), Some(counts.clone()));
     }
 }

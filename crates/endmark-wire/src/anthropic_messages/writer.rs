@@ -9,51 +9,51 @@ use serde_json::value::RawValue;
 use super::content::is_cited;
 use super::error;
 use super::response::call_fields;
-use super::stop::finish_word;
+use super::stop::stop_reason;
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::reply::{Event, ToolCall, Usage};
 use crate::sse::{Frame, event_frame};
-use crate::writer::{Closing, CutCall, HeldFrames, StreamError, Writer, endmark_field};
+use crate::writer::{CutCall, HeldFrames, StreamEnd, StreamError, Writer, endmark_field};
 
 /// Writes a streamed message.
 #[derive(Debug)]
 pub(super) struct MessageWriter {
     model: String,
     held: HeldFrames,
-    /// Whether the client has the beginning of the message.
-    begun: bool,
+    /// Whether the client has received the beginning of the message.
+    has_begun: bool,
     /// The blocks that are open for the client. Servers that make parallel calls may begin a block before another one
     /// ends.
-    open: Vec<OpenBlock>,
+    open_blocks: Vec<OpenBlock>,
     /// Whether the client's last block is a thought without its signature.
-    unsigned: bool,
+    ends_in_unsigned_thought: bool,
     /// The number of the next block.
-    next: u64,
-    /// The number of calls of which the client has the beginning.
+    next_block: u64,
+    /// The number of calls that the client has begun to receive.
     calls: u32,
     /// Whether anything was written that the upstream did not send.
     has_written: bool,
     /// Maps the numbers of held blocks to the client's numbers, once they may differ.
-    numbers: Option<HashMap<u64, u64>>,
-    /// The id of the response, for a message that begins here.
+    client_numbers: Option<HashMap<u64, u64>>,
+    /// The id of the response, for a message that Endmark begins.
     id: Option<String>,
-    /// The client's stop sequence that ended the rest.
+    /// The client's stop sequence that ended the continuation.
     sequence: Option<String>,
 }
 
-/// A block of which the client has the beginning but not the end.
+/// A block that the client has begun to receive and that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OpenBlock {
     number: u64,
-    kind: Kinds,
-    /// Whether its text is cited. The provider's citations cover that text and no other.
+    kind: OpenBlockKind,
+    /// Whether the provider cites sources for its text. The citations cover only that text.
     is_cited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kinds {
+enum OpenBlockKind {
     Text,
     Call(u32),
     Other,
@@ -64,51 +64,56 @@ impl MessageWriter {
         Self {
             model: model.to_owned(),
             held: HeldFrames::default(),
-            begun: false,
-            open: Vec::new(),
-            unsigned: false,
-            next: 0,
+            has_begun: false,
+            open_blocks: Vec::new(),
+            ends_in_unsigned_thought: false,
+            next_block: 0,
             calls: 0,
             has_written: false,
-            numbers: None,
+            client_numbers: None,
             id: None,
             sequence: None,
         }
     }
 
-    /// Updates the state of the client for a frame that it gets.
+    /// Updates the client's state for a frame that is sent to the client.
     fn note(&mut self, frame: &Frame) {
         // Most frames are deltas. Apart from signatures and citations they do not change the state.
         if frame.event.as_deref() == Some("content_block_delta") {
-            // A quote inside a text is escaped, so this substring is a type.
+            // Quotation marks inside a text are escaped, so this substring can only be a type.
             let mentions = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
-            self.unsigned &= !mentions("\"signature_delta\"");
-            if let Some(open) = self.open.last_mut().filter(|_| mentions("\"citations_delta\"")) {
+            self.ends_in_unsigned_thought &= !mentions("\"signature_delta\"");
+            if let Some(open) = self.open_blocks.last_mut().filter(|_| mentions("\"citations_delta\"")) {
                 open.is_cited = true;
             }
             return;
         }
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else { return };
         let number = root.field("index").and_then(Value::as_u64);
-        match (root.word("type").as_deref(), number) {
-            (Some("message_start"), _) => self.begun = true,
+        match (root.non_empty_text("type").as_deref(), number) {
+            (Some("message_start"), _) => self.has_begun = true,
             (Some("content_block_start"), Some(number)) => {
-                let kind = match root.field("content_block").and_then(|block| block.word("type")).as_deref() {
-                    Some("text") => Kinds::Text,
+                let kind = match root
+                    .field("content_block")
+                    .and_then(|block| block.non_empty_text("type"))
+                    .as_deref()
+                {
+                    Some("text") => OpenBlockKind::Text,
                     Some("tool_use") => {
                         self.calls = self.calls.saturating_add(1);
-                        Kinds::Call(self.calls - 1)
+                        OpenBlockKind::Call(self.calls - 1)
                     }
-                    _ => Kinds::Other,
+                    _ => OpenBlockKind::Other,
                 };
                 let thought = root.field("content_block").filter(|block| block.has_text("type", "thinking"));
-                self.unsigned = thought.is_some_and(|block| block.non_empty("signature").is_none());
+                self.ends_in_unsigned_thought =
+                    thought.is_some_and(|block| block.non_empty("signature").is_none());
                 let cited = root.field("content_block").is_some_and(is_cited);
-                self.open.push(OpenBlock { number, kind, is_cited: cited });
-                self.next = self.next.max(number.saturating_add(1));
+                self.open_blocks.push(OpenBlock { number, kind, is_cited: cited });
+                self.next_block = self.next_block.max(number.saturating_add(1));
             }
             (Some("content_block_stop"), Some(number)) => {
-                self.open.retain(|open| open.number != number);
+                self.open_blocks.retain(|open| open.number != number);
             }
             _ => {}
         }
@@ -122,18 +127,18 @@ impl MessageWriter {
         bytes
     }
 
-    /// Opens a block of this kind, unless the last open block is of this kind and not cited. Begins the message if the
-    /// client has nothing yet.
-    fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
+    /// Begins a block of this kind, unless the last open block has this kind and is not cited. Begins the
+    /// message if the client has received nothing.
+    fn begin_block(&mut self, kind: OpenBlockKind, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
-        if self.open.last().is_some_and(|open| open.kind == kind && !open.is_cited) {
+        if self.open_blocks.last().is_some_and(|open| open.kind == kind && !open.is_cited) {
             return bytes;
         }
         bytes.extend(self.end_blocks());
-        let number = self.next;
-        self.next = self.next.saturating_add(1);
-        self.numbers.get_or_insert_default();
-        self.open.push(OpenBlock { number, kind, is_cited: false });
+        let number = self.next_block;
+        self.next_block = self.next_block.saturating_add(1);
+        self.client_numbers.get_or_insert_default();
+        self.open_blocks.push(OpenBlock { number, kind, is_cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
         bytes.extend(event_frame("content_block_start", json.as_bytes()));
@@ -141,7 +146,7 @@ impl MessageWriter {
     }
 
     fn begin_message(&mut self) -> Vec<u8> {
-        if std::mem::replace(&mut self.begun, true) {
+        if std::mem::replace(&mut self.has_begun, true) {
             return Vec::new();
         }
         let json = format!(
@@ -159,26 +164,26 @@ impl MessageWriter {
             let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
             event_frame("content_block_stop", json.as_bytes())
         };
-        std::mem::take(&mut self.open).into_iter().flat_map(end).collect()
+        std::mem::take(&mut self.open_blocks).into_iter().flat_map(end).collect()
     }
 
     /// Returns the number of a call's open block.
     fn open_block(&self, call: u32) -> Option<u64> {
-        self.open.iter().find(|open| open.kind == Kinds::Call(call)).map(|open| open.number)
+        self.open_blocks.iter().find(|open| open.kind == OpenBlockKind::Call(call)).map(|open| open.number)
     }
 
     /// Returns the beginning of a call's block, with all of its arguments.
     fn begin_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let block = format!("{{{},\"input\":{{}}}}", call_fields(call));
-        let kind = Kinds::Call(self.calls);
+        let kind = OpenBlockKind::Call(self.calls);
         self.calls = self.calls.saturating_add(1);
-        let mut bytes = self.begin(kind, &block);
+        let mut bytes = self.begin_block(kind, &block);
         bytes.extend(self.write_input(self.last_open(), &call.arguments));
         bytes
     }
 
     fn last_open(&self) -> u64 {
-        self.open.last().map_or(0, |open| open.number)
+        self.open_blocks.last().map_or(0, |open| open.number)
     }
 
     fn write_input(&mut self, number: u64, arguments: &str) -> Vec<u8> {
@@ -192,9 +197,9 @@ impl MessageWriter {
         event_frame("content_block_delta", json.as_bytes())
     }
 
-    /// Returns the held end event with another end, token counts and Endmark's statement. Creates the event if none
-    /// is held.
-    fn message_delta(own: Option<&Frame>, word: Option<Word<'_>>, closing: &Closing<'_>) -> Vec<u8> {
+    /// Returns the held end event with another end, token counts and Endmark's statement. Creates the event
+    /// if none is held.
+    fn message_delta(own: Option<&Frame>, word: Option<StopFields<'_>>, closing: &StreamEnd<'_>) -> Vec<u8> {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
@@ -218,11 +223,11 @@ impl MessageWriter {
 }
 
 /// A stop reason, and the stop sequence that was reached.
-type Word<'a> = (&'static str, Option<&'a str>);
+type StopFields<'a> = (&'static str, Option<&'a str>);
 
 fn edit_event(
     root: Value<'_>,
-    word: Option<Word<'_>>,
+    word: Option<StopFields<'_>>,
     counts: Option<&Usage>,
     endmark: Option<&RawValue>,
 ) -> Vec<u8> {
@@ -250,7 +255,7 @@ fn message_stop() -> Vec<u8> {
 
 impl Writer for MessageWriter {
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
-        if !event.idle {
+        if !event.is_idle {
             if !self.held.is_empty() {
                 client.extend(self.send_held());
             }
@@ -263,15 +268,16 @@ impl Writer for MessageWriter {
         self.held.push(frame, event);
     }
 
-    fn holds(&self) -> bool {
+    fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
     fn can_write(&self) -> bool {
-        let ends = |event: &Event| event.closes || !event.finishes.is_empty();
+        let ends = |event: &Event| event.completes_part || !event.finishes.is_empty();
         // A cut thought has no signature, and nothing may follow it.
-        !self.unsigned
-            && (self.open.last().is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends))
+        !self.ends_in_unsigned_thought
+            && (self.open_blocks.last().is_none_or(|open| open.kind != OpenBlockKind::Other)
+                || self.held.events().any(ends))
     }
 
     fn release(&mut self) -> Vec<u8> {
@@ -279,7 +285,7 @@ impl Writer for MessageWriter {
     }
 
     fn write_text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
-        let mut bytes = self.begin(Kinds::Text, "{\"type\":\"text\",\"text\":\"\"}");
+        let mut bytes = self.begin_block(OpenBlockKind::Text, "{\"type\":\"text\",\"text\":\"\"}");
         let delta = format!("{{\"type\":\"text_delta\",\"text\":{}}}", quote(text));
         bytes.extend(self.write_delta(self.last_open(), &delta));
         bytes
@@ -291,7 +297,7 @@ impl Writer for MessageWriter {
     }
 
     fn can_continue(&self, _choice: u32, call: &ToolCall) -> bool {
-        // A block cannot be reopened: only a call whose block is open can continue.
+        // A block cannot be reopened, so only a call whose block is open can continue.
         self.open_block(call.index).is_some()
     }
 
@@ -312,34 +318,34 @@ impl Writer for MessageWriter {
     }
 
     fn shows_cut_calls(&self) -> bool {
-        // Clients read an input that has not begun as an empty one.
+        // Clients treat a missing input as an empty one.
         false
     }
 
-    fn set_answer_id(&mut self, id: &str) {
+    fn set_response_id(&mut self, id: &str) {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
-    /// Libraries parse the part of an input that arrived, whatever the stop reason is, and turn an empty input into
-    /// `{}`. A call that is neither open nor held was followed by other content, so it is as the model wrote it.
-    fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+    /// Libraries parse the received part of an input, whatever the stop reason is, and turn an empty input
+    /// into `{}`. A call that is neither open nor held is complete, because other content followed it.
+    fn note_cut_calls(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();
-        let left_out = self.remove_calls(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
+        let left_out = self.remove_calls(calls, &open).into_iter().map(|call| (call, CutCall::Omitted));
         // Some clients run a call when its block is closed.
-        open.into_keys().map(|call| (call, CutCall::Begun)).chain(left_out).collect()
+        open.into_keys().map(|call| (call, CutCall::Started)).chain(left_out).collect()
     }
 
-    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+    fn close(&mut self, closing: &StreamEnd<'_>) -> Vec<u8> {
         if closing.choices.is_empty() && !self.has_written {
-            let was_said = self.held.events().any(|event| event.is_done);
+            let has_last_event = self.held.events().any(|event| event.is_done);
             let mut bytes = self.send_held();
-            if closing.is_end_lost && !was_said {
+            if closing.is_end_lost && !has_last_event {
                 bytes.extend(message_stop());
             }
             return bytes;
         }
-        self.has_written |= closing.choices.iter().any(|end| end.rewritten);
+        self.has_written |= closing.choices.iter().any(|end| end.is_rewritten);
         let held = self.held.take();
         let find = |is: fn(&Event) -> bool| held.iter().find(|(_, event)| is(event)).map(|(frame, _)| frame);
         let own = find(|event| !event.finishes.is_empty());
@@ -358,7 +364,7 @@ impl Writer for MessageWriter {
         }
         let sequence = self.sequence.take();
         let end = closing.choices.first().and_then(|end| end.end);
-        let word = end.map(|end| (finish_word(end, sequence.as_deref()), sequence.as_deref()));
+        let word = end.map(|end| (stop_reason(end, sequence.as_deref()), sequence.as_deref()));
         bytes.extend(Self::message_delta(own, word, closing));
         match find(|event| event.is_done) {
             Some(done) => bytes.extend_from_slice(&done.raw),
@@ -372,18 +378,18 @@ impl Writer for MessageWriter {
     }
 
     fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.write_error().cloned();
+        let own = self.held.upstream_error().cloned();
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
             if !self.has_written && event.finishes.is_empty() && !event.is_done && event.error.is_none() {
                 bytes.extend(self.pass_held(&frame));
             }
         }
-        let disclosed = own.as_ref().and_then(|frame| {
+        let upstream_error = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             Some(frame.with_data(&edit_event(root, None, None, error.endmark)))
         });
-        bytes.extend(disclosed.unwrap_or_else(|| {
+        bytes.extend(upstream_error.unwrap_or_else(|| {
             let json = format!("{{{}{}}}", error::fields(error.kind, error.message), error.endmark_field());
             event_frame("error", json.as_bytes())
         }));

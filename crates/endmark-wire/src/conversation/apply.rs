@@ -1,20 +1,25 @@
-//! Applies changes of a conversation to its bytes.
+//! Applies edits of a conversation to its bytes.
 
 use std::collections::BTreeMap;
 
-use endmark_context::conversation::{Changes, EditError, Message, NewResult, Place};
+use endmark_context::conversation::{
+    ConversationChanges, EditError, InsertedMessage, NewResult, PartPosition,
+};
 
 use super::{Dialogue, EditableText, RemovablePart};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 
 /// Returns the document with the changes.
-pub(super) fn apply_changes(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<u8>, EditError> {
+pub(super) fn apply_changes(
+    dialogue: &Dialogue<'_>,
+    changes: &ConversationChanges,
+) -> Result<Vec<u8>, EditError> {
     let mut edits = Edits::for_document(dialogue.root);
     let comes_or_goes =
         changes.dropped_turns().next().is_some() || changes.insertion_positions().next().is_some();
     if comes_or_goes && dialogue.list.kind() != Kind::Array {
-        return Err(EditError::NoList);
+        return Err(EditError::NotAList);
     }
     for turn in changes.dropped_turns() {
         edits.remove_item(dialogue.list, turn);
@@ -33,10 +38,10 @@ pub(super) fn apply_changes(dialogue: &Dialogue<'_>, changes: &Changes) -> Resul
     Ok(edits.finish())
 }
 
-fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &Changes, edits: &mut Edits<'a>) {
+fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &ConversationChanges, edits: &mut Edits<'a>) {
     let mut lists: BTreeMap<usize, (Value<'a>, &'static str, Value<'a>, Vec<usize>)> = BTreeMap::new();
     for place in changes.dropped_parts() {
-        match dialogue.spot(place) {
+        match dialogue.removable_part(place) {
             Some(RemovablePart::Field(object, field)) => edits.remove_field(object, field),
             Some(RemovablePart::Item { object, field, list, position }) => {
                 let entry = lists.entry(list.span().start);
@@ -60,26 +65,27 @@ fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &Changes, edits: &mut Edits<
 fn set_text<'a>(
     dialogue: &Dialogue<'a>,
     edits: &mut Edits<'a>,
-    place: Place,
+    place: PartPosition,
     text: &str,
 ) -> Result<(), EditError> {
-    match dialogue.slot(place) {
+    match dialogue.editable_text(place) {
         EditableText::Text(value) => edits.set_text(value, text),
         EditableText::Field(object, field) => edits.set_field(object, field, &quote(text)),
         EditableText::Output(object, field) => {
-            edits.set_field(object, field, &output(object.field(field), text));
+            edits.set_field(object, field, &output_json(object.field(field), text));
         }
         EditableText::Commands(object, field) => {
-            edits.set_field(object, field, &commands(object.field(field), text));
+            edits.set_field(object, field, &command_output_json(object.field(field), text));
         }
         EditableText::Arguments { .. } | EditableText::None => return Err(EditError::WrongKind { place }),
     }
     Ok(())
 }
 
-/// Returns the object for a result's text. If the previous object had only a member `output`, `result` or `error`,
-/// that gets the text. Otherwise the text itself is used if it is a JSON object, and a member `output` if not.
-fn output(before: Option<Value<'_>>, text: &str) -> String {
+/// Returns the object for a result's text. If the previous object had only a member `output`, `result` or
+/// `error`, that member gets the text. Otherwise the result is the text itself if it is a JSON object, or an
+/// object with a member `output`.
+fn output_json(before: Option<Value<'_>>, text: &str) -> String {
     let new = Value::parse_str(text).ok().filter(|new| matches!(new.kind(), Kind::Object | Kind::Array));
     let mut members = before.into_iter().flat_map(Value::fields);
     match (members.next(), members.next(), new) {
@@ -95,22 +101,23 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
     }
 }
 
-/// Returns the output of several shell commands as one output, with the outcome of the last command.
-fn commands(before: Option<Value<'_>>, text: &str) -> String {
+/// Returns a single command output with this text, which replaces the outputs of several shell commands. It
+/// has the outcome of the last command.
+fn command_output_json(before: Option<Value<'_>>, text: &str) -> String {
     let last = before.into_iter().flat_map(Value::items).filter_map(|chunk| chunk.field("outcome")).last();
     let outcome = last.map_or(String::new(), |outcome| format!(",\"outcome\":{}", outcome.raw()));
     format!("[{{\"stdout\":{},\"stderr\":\"\"{outcome}}}]", quote(text))
 }
 
-/// Returns the items for a message in the format.
+/// Returns a message as conversation items of the format.
 fn message_items(
     dialogue: &Dialogue<'_>,
-    changes: &Changes,
-    message: &Message,
+    changes: &ConversationChanges,
+    message: &InsertedMessage,
 ) -> Result<Vec<String>, EditError> {
     let results = match message {
-        Message::User(text) => return Ok(vec![dialogue.format.user_turn(text)]),
-        Message::Results(results) => results,
+        InsertedMessage::User(text) => return Ok(vec![dialogue.format.user_turn(text)]),
+        InsertedMessage::Results(results) => results,
     };
     let parts = results.iter().map(|result| match result {
         NewResult::Moved(place) => updated_result(dialogue, changes, *place),
@@ -122,10 +129,14 @@ fn message_items(
     Ok(dialogue.format.result_turns(parts.collect::<Result<_, _>>()?))
 }
 
-/// Returns a result as written, with its new text if it has one.
-fn updated_result(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
+/// Returns a result as written, but with its new text if it has one.
+fn updated_result(
+    dialogue: &Dialogue<'_>,
+    changes: &ConversationChanges,
+    place: PartPosition,
+) -> Result<String, EditError> {
     let wrong = EditError::WrongKind { place };
-    let value = match dialogue.spot(place) {
+    let value = match dialogue.removable_part(place) {
         Some(RemovablePart::Turn) => dialogue.items.get(place.turn).copied(),
         _ => dialogue.value(place),
     };
@@ -134,23 +145,24 @@ fn updated_result(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> R
     let mut edits = Edits::for_document(value);
     set_text(dialogue, &mut edits, place, text)?;
     let all = edits.finish();
-    // The edit was made in the whole document, so the bytes around the value have the same length as before.
-    let behind = value.document().len() - value.span().end;
-    let inside = all.get(value.span().start..all.len().saturating_sub(behind));
+    // The edit applies to the whole document, so the bytes before and after the value have the same length as
+    // before.
+    let bytes_after = value.document().len() - value.span().end;
+    let inside = all.get(value.span().start..all.len().saturating_sub(bytes_after));
     inside.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).ok_or(wrong)
 }
 
 impl<'a> Dialogue<'a> {
-    fn spot(&self, place: Place) -> Option<RemovablePart<'a>> {
-        self.places.get(place.turn)?.get(place.part).map(|(spot, _)| *spot)
+    fn removable_part(&self, place: PartPosition) -> Option<RemovablePart<'a>> {
+        self.part_locations.get(place.turn)?.get(place.part).map(|(spot, _)| *spot)
     }
 
-    fn slot(&self, place: Place) -> EditableText<'a> {
-        let slot = self.places.get(place.turn).and_then(|parts| parts.get(place.part));
+    fn editable_text(&self, place: PartPosition) -> EditableText<'a> {
+        let slot = self.part_locations.get(place.turn).and_then(|parts| parts.get(place.part));
         slot.map_or(EditableText::None, |(_, slot)| *slot)
     }
 
-    fn value(&self, place: Place) -> Option<Value<'a>> {
+    fn value(&self, place: PartPosition) -> Option<Value<'a>> {
         let span = self.conversation.turns.get(place.turn)?.parts.get(place.part)?.span.clone();
         Some(Value::from_checked(self.root.document(), span))
     }

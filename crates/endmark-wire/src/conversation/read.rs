@@ -6,35 +6,35 @@ use endmark_context::conversation::{Content, Media, Part, Role, Turn};
 
 use crate::json::{Kind, Value, quote};
 
-/// A part, and its position in its turn.
+/// A part with its positions in the bytes.
 #[derive(Debug, Clone)]
 pub struct PlacedPart<'a> {
     /// The part as written.
     pub value: Value<'a>,
     /// Its content.
     pub content: Content<'a>,
-    /// The location at which it can be removed.
-    pub spot: RemovablePart<'a>,
-    /// The location of its editable text.
-    pub slot: EditableText<'a>,
+    /// How to remove the part.
+    pub removable: RemovablePart<'a>,
+    /// Where to change its text.
+    pub editable_text: EditableText<'a>,
 }
 
-/// A location at which a part can be removed.
+/// How a part can be removed.
 #[derive(Debug, Clone, Copy)]
 pub enum RemovablePart<'a> {
-    /// The part is all of its turn.
+    /// The part is the whole turn.
     Turn,
     /// The part is this field of the object.
     Field(Value<'a>, &'static str),
     /// The part is an item of the list in this field of the object.
     Item {
-        /// The object.
+        /// The object with the list.
         object: Value<'a>,
-        /// Its field.
+        /// The name of the list's field.
         field: &'static str,
         /// The list.
         list: Value<'a>,
-        /// The position in it.
+        /// The position of the item in the list.
         position: usize,
     },
 }
@@ -42,15 +42,16 @@ pub enum RemovablePart<'a> {
 /// The location of a part's editable text.
 #[derive(Debug, Clone, Copy)]
 pub enum EditableText<'a> {
-    /// It cannot be changed.
+    /// The text cannot be changed.
     None,
     /// A string.
     Text(Value<'a>),
     /// A field of this object, which becomes a string.
     Field(Value<'a>, &'static str),
-    /// A field of this object that is itself an object: its member `output` becomes the text.
+    /// A field of this object that contains an object, in which the member `output` gets the text.
     Output(Value<'a>, &'static str),
-    /// A list in this object with the output of shell commands, which is replaced by a list with the text.
+    /// A field of this object that contains a list with the output of shell commands. A list with the text
+    /// replaces it.
     Commands(Value<'a>, &'static str),
     /// A string with a call's arguments, which only a repair may change.
     Arguments {
@@ -61,29 +62,30 @@ pub enum EditableText<'a> {
     },
 }
 
-/// Returns a turn, and separately the positions of its parts.
+/// Returns a turn and the positions of its parts.
 pub(super) fn turn<'a>(
     item: Value<'a>,
     role: Role,
     placed: Vec<PlacedPart<'a>>,
 ) -> (Turn<'a>, Vec<(RemovablePart<'a>, EditableText<'a>)>) {
     let mut parts = Vec::with_capacity(placed.len());
-    let mut spots = Vec::with_capacity(placed.len());
+    let mut locations = Vec::with_capacity(placed.len());
     for mut part in placed {
         if let Content::Result(result) = &mut part.content {
-            result.is_fixed = matches!(part.slot, EditableText::None);
+            result.is_fixed = matches!(part.editable_text, EditableText::None);
         }
         parts.push(Part { span: part.value.span(), content: part.content });
-        spots.push((part.spot, part.slot));
+        locations.push((part.removable, part.editable_text));
     }
-    // In some formats, results are in user turns. A turn that contains only results is not the user's.
-    let is_of_tools = !parts.is_empty() && parts.iter().all(|part| part.result().is_some());
-    let role = if role == Role::User && is_of_tools { Role::Tool } else { role };
-    (Turn { role, span: item.span(), parts }, spots)
+    // In some formats, user turns contain results. A turn that contains only results is not the user's.
+    let has_only_results = !parts.is_empty() && parts.iter().all(|part| part.result().is_some());
+    let role = if role == Role::User && has_only_results { Role::Tool } else { role };
+    (Turn { role, span: item.span(), parts }, locations)
 }
 
 impl<'a> EditableText<'a> {
-    /// Returns the slot of a call's arguments, if they are a string. Other values are for the server to judge.
+    /// Returns the editable text of a call's arguments, if they are a string. Only the server can judge other
+    /// values.
     pub(crate) fn arguments(arguments: Option<Value<'a>>, as_text: bool) -> Self {
         let string = arguments.filter(|arguments| arguments.kind() == Kind::String);
         string.map_or(Self::None, |value| Self::Arguments { value, as_text })
@@ -91,19 +93,19 @@ impl<'a> EditableText<'a> {
 }
 
 impl<'a> PlacedPart<'a> {
-    /// Returns a field that is a text.
+    /// Returns the part in a text field of this object, or `None` if the field is not a text.
     pub(crate) fn text_field(object: Value<'a>, field: &'static str) -> Option<Self> {
         let value = object.field(field)?;
         let content = Content::Text(value.text()?);
         Some(Self {
             value,
             content,
-            spot: RemovablePart::Field(object, field),
-            slot: EditableText::Text(value),
+            removable: RemovablePart::Field(object, field),
+            editable_text: EditableText::Text(value),
         })
     }
 
-    /// Returns the items of the list in `field` of this object, if it is a list.
+    /// Returns the parts in the list in `field` of this object. Returns no parts if the field is not a list.
     pub(crate) fn items(
         object: Value<'a>,
         field: &'static str,
@@ -113,18 +115,23 @@ impl<'a> PlacedPart<'a> {
         list.into_iter().flat_map(|list| list.items().map(move |item| (list, item))).enumerate().map(
             move |(position, (list, value))| {
                 let (content, slot) = content(value);
-                Self { value, content, spot: RemovablePart::Item { object, field, list, position }, slot }
+                Self {
+                    value,
+                    content,
+                    removable: RemovablePart::Item { object, field, list, position },
+                    editable_text: slot,
+                }
             },
         )
     }
 
-    /// Returns a turn that is a single part.
+    /// Returns a part that is the whole turn.
     pub(crate) fn turn(value: Value<'a>, content: Content<'a>, slot: EditableText<'a>) -> Self {
-        Self { value, content, spot: RemovablePart::Turn, slot }
+        Self { value, content, removable: RemovablePart::Turn, editable_text: slot }
     }
 }
 
-/// Returns the text of a value that is a string, or a list in which some parts have a `text`.
+/// Returns the text of a string, or the joined `text`s of a list of parts.
 pub(crate) fn parts_text(value: Value<'_>) -> Cow<'_, str> {
     if let Some(text) = value.text() {
         return text;
@@ -142,7 +149,7 @@ pub(crate) fn parts_text(value: Value<'_>) -> Cow<'_, str> {
     whole
 }
 
-/// Returns the characters of a string, or another value as written.
+/// Returns the characters of a string, or any other value as JSON.
 pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
     match value.kind() {
         Kind::String => value.text().unwrap_or_default(),
@@ -151,10 +158,10 @@ pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
-/// Returns the images and files in a list of parts: all that have a type and no text.
+/// Returns the images and files in a list of parts. These are all parts with a type and without a text.
 pub(crate) fn collect_media(value: Value<'_>) -> Vec<Media<'_>> {
-    let others = value.items().filter(|part| part.field("text").is_none());
-    others.filter_map(|part| Some(Media { kind: part.field("type")?.text()?, name: None })).collect()
+    let non_texts = value.items().filter(|part| part.field("text").is_none());
+    non_texts.filter_map(|part| Some(Media { kind: part.field("type")?.text()?, name: None })).collect()
 }
 
 /// Returns an item as written, with a role added if it has none.

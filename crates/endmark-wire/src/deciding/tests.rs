@@ -4,10 +4,14 @@ use super::*;
 use crate::format::{FORMATS, find_by_name};
 use crate::json::quote;
 
-const ALL: Limits = Limits { models: true, budget: true };
+const ALL_RESTRICTIONS: Restrictions = Restrictions { models: true, budget: true };
 
-fn check_body(format: &str, body: &str) -> Result<(), Undecided> {
-    check(Value::parse_str(body).unwrap(), find_by_name(format).unwrap().facts().deciding, ALL)
+fn check_body(format: &str, body: &str) -> Result<(), UnreliableField> {
+    check(
+        Value::parse_str(body).unwrap(),
+        find_by_name(format).unwrap().facts().deciding_fields,
+        ALL_RESTRICTIONS,
+    )
 }
 
 #[test]
@@ -64,7 +68,11 @@ fn a_plain_request_is_not_refused() {
     }
     let further = Value::parse_str(r#"{"model":"a","models":["b"],"background":true,"n":"x"}"#).unwrap();
     assert_eq!(
-        check(further, find_by_name("openai_responses").unwrap().facts().deciding, Limits::default()),
+        check(
+            further,
+            find_by_name("openai_responses").unwrap().facts().deciding_fields,
+            Restrictions::default()
+        ),
         Ok(())
     );
 }
@@ -82,7 +90,7 @@ fn the_largest_limit_applies_to_each_reply_of_each_prompt() {
     ] {
         let root = Value::parse_str(body).unwrap();
         assert_eq!(
-            most_output(root, find_by_name(format).unwrap().facts().deciding, 100),
+            max_output_tokens(root, find_by_name(format).unwrap().facts().deciding_fields, 100),
             most,
             "{format}: {body}"
         );
@@ -98,14 +106,14 @@ fn the_models_of_tools_count() {
 }
 
 proptest! {
-    /// A second name that Go reads as the same field is rejected, in any case and escaping.
+    /// A second name that Go reads as the same field is rejected, whatever its case and escaping.
     #[test]
-    fn no_spelling_hides_a_second_field(
+    fn a_second_field_is_found_in_any_spelling(
         format in 0..FORMATS.len(),
         at in any::<prop::sample::Index>(),
         changes in prop::collection::vec(0..4_u8, 40),
     ) {
-        let fields = FORMATS[format].facts().deciding;
+        let fields = FORMATS[format].facts().deciding_fields;
         let known = at.get(fields);
         let name = known.names[0];
         let spelled: String = name.chars().zip(&changes).map(|(letter, change)| match (change, letter) {
@@ -117,6 +125,6 @@ proptest! {
         }).collect();
         let body = format!("{{{}:null,\"x\":{{}},\"{spelled}\":null}}", quote(name));
         let root = Value::parse_str(&body).unwrap();
-        prop_assert!(check(root, fields, Limits::default()).is_err(), "{}", body);
+        prop_assert!(check(root, fields, Restrictions::default()).is_err(), "{}", body);
     }
 }

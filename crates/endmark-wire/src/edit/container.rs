@@ -15,7 +15,7 @@ pub(super) struct ContainerEdit<'a> {
     pub(super) removed_items: BTreeSet<usize>,
     /// Items inserted before the one at this position.
     pub(super) insertions: BTreeMap<usize, Vec<String>>,
-    /// Fields, with their names, or items, added after the last one.
+    /// Fields with their names, or items, that follow the last existing one.
     pub(super) added: Vec<(Option<String>, String)>,
 }
 
@@ -42,11 +42,12 @@ impl<'a> ContainerEdit<'a> {
         }
     }
 
-    /// Adds the patches of the document that make these changes.
+    /// Adds the patches that make these changes to the document.
     ///
-    /// A run of removed fields is removed together with the comma before it. A run at the beginning has none and is
-    /// removed with the comma after it. Inserted fields take the place of the run.
-    pub(super) fn patches(&self, patches: &mut Vec<Patch>) {
+    /// Consecutive removed fields are removed together with the comma before them. At the beginning of an
+    /// object, where no comma precedes them, the comma after them is removed. Inserted fields replace the
+    /// removed ones.
+    pub(super) fn add_patches(&self, patches: &mut Vec<Patch>) {
         let mut kept_end = None;
         let mut gone_from = None;
         let mut new: Vec<&str> = Vec::new();

@@ -10,7 +10,7 @@ fn edit(document: &str, change: impl FnOnce(&mut Edits<'_>)) -> String {
 }
 
 #[test]
-fn a_removed_field_takes_one_comma_with_it() {
+fn a_field_is_removed_with_one_comma() {
     let document = r#"{ "a": 1 , "b":2,  "c" : 3}"#;
     let without =
         |names: &[&str]| edit(document, |edits| names.iter().for_each(|name| edits.remove(name).unwrap()));
@@ -47,7 +47,7 @@ fn an_added_field_follows_the_last_one() {
 }
 
 #[test]
-fn duplicates_are_edited_at_the_last_and_removed_everywhere() {
+fn the_last_duplicate_is_edited_and_all_are_removed() {
     let document = r#"{"a":1,"x":0,"\u0061":2}"#;
     assert_eq!(edit(document, |edits| edits.set("a", "9").unwrap()), r#"{"a":1,"x":0,"\u0061":9}"#);
     assert_eq!(edit(document, |edits| edits.remove("a").unwrap()), r#"{"x":0}"#);
@@ -84,7 +84,7 @@ fn an_edit_inside_a_replaced_value_is_dropped() {
 }
 
 #[test]
-fn strings_are_extended_in_their_spelling() {
+fn an_extended_string_keeps_its_escapes() {
     let document = r#"{"content":"caf\u00e9 \/ "}"#;
     assert_eq!(
         edit(document, |edits| edits.extend_string("content", "\"ü\"\n").unwrap()),
@@ -105,12 +105,12 @@ fn strings_are_extended_in_their_spelling() {
 fn an_edit_without_a_target_changes_nothing() {
     let mut edits = Edits::new(br#"{"a":[1],"b":"x"}"#).unwrap();
     for path in ["", "a[1]", "a.b", "b.c", "missing.field", "a[", "b[0]"] {
-        assert_eq!(edits.set(path, "1"), Err(EditError::NoPlace(path.to_owned())), "{path}");
+        assert_eq!(edits.set(path, "1"), Err(EditError::InvalidPath(path.to_owned())), "{path}");
     }
     assert!(matches!(edits.set("c", "{"), Err(EditError::Value(_))));
-    assert!(matches!(edits.push("b", "1"), Err(EditError::NoPlace(_))));
-    assert!(matches!(edits.remove("a[0]"), Err(EditError::NoPlace(_))));
-    assert!(matches!(edits.extend_string("a", "x"), Err(EditError::NoPlace(_))));
+    assert!(matches!(edits.push("b", "1"), Err(EditError::InvalidPath(_))));
+    assert!(matches!(edits.remove("a[0]"), Err(EditError::InvalidPath(_))));
+    assert!(matches!(edits.extend_string("a", "x"), Err(EditError::InvalidPath(_))));
     assert_eq!(edits.finish(), br#"{"a":[1],"b":"x"}"#);
     assert!(matches!(Edits::new(b"{\"a\":"), Err(EditError::Document(_))));
 }
@@ -122,7 +122,7 @@ fn deep_nesting_does_not_overflow_the_stack() {
     assert_eq!(edited, deep.replace("\"n\":1", "\"n\":2"));
 }
 
-/// The source of a JSON value with odd spacing and spelling.
+/// The source of a JSON value with unusual spacing and escapes.
 fn source() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "1",
@@ -161,9 +161,9 @@ fn source() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any mixture of edits has the same result as on a tree, and changes nothing else.
+    /// Any combination of edits has the same result as on a parsed tree, and changes nothing else.
     #[test]
-    fn edits_match_edits_on_a_tree(
+    fn edits_of_bytes_match_edits_of_a_tree(
         fields in prop::collection::vec(("[a-f]", source()), 0..6),
         space in prop::sample::select(vec!["", " ", "\n"]),
         changes in prop::collection::vec((0..4_u8, "[a-h]"), 0..8),
@@ -174,7 +174,7 @@ proptest! {
         let mut edits = Edits::new(document.as_bytes()).unwrap();
         let mut touched = Vec::new();
         for (kind, name) in &changes {
-            // One edit per field: several edits of one field are covered by the tests above.
+            // Edit each field only once: the tests above cover several edits of one field.
             if touched.contains(name) {
                 continue;
             }

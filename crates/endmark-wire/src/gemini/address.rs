@@ -2,19 +2,19 @@
 
 use crate::request::Address;
 
-const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
+const MODEL_PREFIXES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
 
-/// The prefixes below which Vertex AI has projects, locations and publishers.
-const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
+/// The prefixes of Vertex AI's paths, which continue with projects, locations and publishers.
+const VERTEX_PREFIXES: [&str; 2] = ["/v1/", "/v1beta1/"];
 
 /// The API versions that no other provider has.
-const VERSIONS: [&str; 3] = ["v1beta", "v1alpha", "v1beta1"];
+const GEMINI_VERSIONS: [&str; 3] = ["v1beta", "v1alpha", "v1beta1"];
 
-/// The prefixes of file transfers, whatever version follows.
-const FILES: [&str; 2] = ["upload", "download"];
+/// The prefixes of file transfers. An API version follows them.
+const FILE_TRANSFER_PREFIXES: [&str; 2] = ["upload", "download"];
 
 /// The methods of a model.
-const METHODS: [&str; 12] = [
+const MODEL_METHODS: [&str; 12] = [
     "generateContent",
     "streamGenerateContent",
     "countTokens",
@@ -29,14 +29,14 @@ const METHODS: [&str; 12] = [
     "transferOwnership",
 ];
 
-/// More than any model's name needs.
+/// Maximum length of a model's name in bytes. No known name is longer.
 const MAX_MODEL_BYTES: usize = 256;
 
-/// Parses a path. Returns `None` if it is not one of the two methods, if its model's name does not fit into another
-/// path, or if it requests the stream as an array. Such a request passes unchanged.
+/// Parses a path. Returns `None` if it does not call one of the two methods, if its model's name does not fit
+/// into another path, or if it requests the stream as an array. Such a request passes unchanged.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     let (base, named) = path.split_at(path.rfind('/')? + 1);
-    if !BASES.contains(&base) && !is_vertex_path(base) {
+    if !MODEL_PREFIXES.contains(&base) && !is_vertex_path(base) {
         return None;
     }
     let (model, method) = split_method(named)?;
@@ -45,7 +45,7 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
         "streamGenerateContent" if asks_for_events(query) => true,
         _ => return None,
     };
-    if !is_name(model) {
+    if !is_model_name(model) {
         return None;
     }
     Some(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) })
@@ -54,10 +54,10 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
 /// Returns whether a path is the part before a model's name at Vertex AI, with or without a project and a location.
 fn is_vertex_path(base: &str) -> bool {
     // If a base URL ends with the version, the project follows directly.
-    let below = VERTEX.into_iter().chain(["/"]).find_map(|version| base.strip_prefix(version));
+    let below = VERTEX_PREFIXES.into_iter().chain(["/"]).find_map(|version| base.strip_prefix(version));
     let Some(below) = below else { return false };
     let Some(named) = below.strip_suffix("publishers/google/models/") else { return false };
-    // A project of an organisation has its domain before a colon.
+    // The name of an organisation's project contains the organisation's domain and a colon.
     let is_word = |word: &str| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
         word.bytes().all(is_part) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
@@ -69,22 +69,23 @@ fn is_vertex_path(base: &str) -> bool {
     }
 }
 
-/// Returns whether a path belongs to Gemini. Under `/v1`, which other providers share, only paths with a model method
-/// do. A colon alone proves nothing: it occurs in names of other providers' models, and in no Gemini model's name.
+/// Returns whether a path belongs to Gemini. Under `/v1`, which other providers share, only paths with a
+/// model method do. A colon alone proves nothing: names of other providers' models contain colons, and no
+/// name of a Gemini model does.
 pub(super) fn is_gemini(path: &str) -> bool {
     let first = path.strip_prefix('/').unwrap_or_default().split('/').next().unwrap_or_default();
     let has_method = |named: &str| {
         split_method(named)
-            .is_some_and(|(model, method)| METHODS.contains(&method) && split_method(model).is_none())
+            .is_some_and(|(model, method)| MODEL_METHODS.contains(&method) && split_method(model).is_none())
     };
     let is_vertex = || {
-        let below = [VERTEX[0], "/"].into_iter().find_map(|version| path.strip_prefix(version));
+        let below = [VERTEX_PREFIXES[0], "/"].into_iter().find_map(|version| path.strip_prefix(version));
         below.is_some_and(|below| below.starts_with("projects/") || below.starts_with("publishers/"))
     };
-    VERSIONS.contains(&first)
-        || FILES.contains(&first)
+    GEMINI_VERSIONS.contains(&first)
+        || FILE_TRANSFER_PREFIXES.contains(&first)
         || is_vertex()
-        || path.strip_prefix(BASES[1]).is_some_and(has_method)
+        || path.strip_prefix(MODEL_PREFIXES[1]).is_some_and(has_method)
 }
 
 /// Returns the part of a path before the last colon, and the method after it.
@@ -95,16 +96,17 @@ fn split_method(path: &str) -> Option<(&str, &str)> {
         .min_by_key(|(_, method)| method.len())
 }
 
-/// Returns the address at a host without this one's projects and locations. A path below `/v1` is valid below any
+/// Returns the address without the projects and locations of this host. A path below `/v1` is valid below any
 /// upstream's base URL.
 pub(super) fn for_other_upstream(address: &Address) -> Address {
-    let base = if is_vertex_path(&address.base) { BASES[1].to_owned() } else { address.base.clone() };
+    let base =
+        if is_vertex_path(&address.base) { MODEL_PREFIXES[1].to_owned() } else { address.base.clone() };
     Address { base, ..address.clone() }
 }
 
 /// Returns the path for a model, streamed or not.
 pub(super) fn write(address: &Address, model: &str, stream: bool) -> String {
-    let base = if address.base.is_empty() { BASES[0] } else { &address.base };
+    let base = if address.base.is_empty() { MODEL_PREFIXES[0] } else { &address.base };
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
     format!("{base}{model}:{method}")
 }
@@ -113,8 +115,8 @@ fn asks_for_events(query: Option<&str>) -> bool {
     query.into_iter().flat_map(|query| query.split('&')).any(|pair| pair == "alt=sse" || pair == "$alt=sse")
 }
 
-/// Returns whether this can be a model's name, and nothing else within a path.
-fn is_name(model: &str) -> bool {
+/// Returns whether this can only be a model's name within a path.
+fn is_model_name(model: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@');
     (1..=MAX_MODEL_BYTES).contains(&model.len())
         && model.bytes().all(is_part)
@@ -141,14 +143,14 @@ mod tests {
             assert_eq!(address.model.as_deref(), Some("gemini-2.5-flash"), "{path}");
             assert_eq!(address.stream, Some(true), "{path}");
             assert!(path.starts_with(&address.base), "{path}");
-            let other = write(&address, "gemini-2.5-pro", false);
-            assert_eq!(other, format!("{}gemini-2.5-pro:generateContent", address.base));
-            assert_eq!(read(&other, None).unwrap().stream, Some(false));
+            let other_path = write(&address, "gemini-2.5-pro", false);
+            assert_eq!(other_path, format!("{}gemini-2.5-pro:generateContent", address.base));
+            assert_eq!(read(&other_path, None).unwrap().stream, Some(false));
         }
     }
 
     #[test]
-    fn in_the_shared_version_only_known_methods_belong_to_gemini() {
+    fn under_v1_only_known_methods_belong_to_gemini() {
         for path in [
             "/v1beta/models",
             "/v1alpha/models/m:generateContent",
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unread_path_passes() {
+    fn other_paths_are_not_parsed() {
         for (path, query) in [
             ("/v1beta/models", None),
             ("/v1beta/models/m", None),
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_an_unusual_model_name_passes() {
+    fn a_path_with_an_unusual_model_name_is_not_parsed() {
         for model in ["", ".", "..", "../../v1/files", "a/b", "a%2Fb", "a?b", "a b", "ä", "m:x"] {
             let path = format!("/v1beta/models/{model}:generateContent");
             assert!(read(&path, None).is_none(), "{model}");

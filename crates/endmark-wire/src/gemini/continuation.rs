@@ -3,27 +3,27 @@
 use super::Gemini;
 use super::candidate::part_text;
 use super::request::{
-    CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG,
-    field_in_either, last_model_content,
+    CANDIDATE_COUNT, FUNCTION_DECLARATIONS, GENERATION_CONFIG, MAX_OUTPUT_TOKENS, RESPONSE_JSON_SCHEMA,
+    RESPONSE_MIME_TYPE, RESPONSE_SCHEMA, TOOL_CONFIG, field_in_either_spelling, last_model_content,
 };
 use crate::ask::{Ask, ContinuationRequest, Partial, Terms, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::request::Request;
-use crate::wire_format::WireAsk;
+use crate::wire_format::WireRequestBuilder;
 
 /// The field that controls function calling, within a request's tool settings.
 const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_config"];
 
-impl WireAsk for Gemini {
+impl WireRequestBuilder for Gemini {
     // The path determines whether the response is streamed ([`Request::path_for`]), not the body.
     fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = Edits::for_document(root);
         let mut settings = Settings::new(terms.limit);
         match ask {
-            // A call's arguments are an object, and calls are not written as text: the beginning of a call cannot be
-            // shown.
+            // A call's arguments must be an object, and models do not write calls as text, so the beginning
+            // of a call cannot be shown.
             Ask::Prefill { so_far: Partial::ToolCall { .. }, .. } => return None,
             Ask::Prefill { so_far: Partial::Text(text), .. } => show(&mut edits, root, text),
             Ask::Prompt { so_far, prompt } => {
@@ -52,7 +52,7 @@ impl WireAsk for Gemini {
     }
 }
 
-/// The changes in `generationConfig`.
+/// Changes to `generationConfig`.
 struct Settings {
     limit: u64,
     without_grammar: bool,
@@ -64,35 +64,40 @@ impl Settings {
     }
 
     fn write<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>) {
-        let config = field_in_either(root, CONFIG).filter(|(_, config)| config.kind() == Kind::Object);
+        let config = field_in_either_spelling(root, GENERATION_CONFIG)
+            .filter(|(_, config)| config.kind() == Kind::Object);
         let Some((_, config)) = config else {
-            let name = field_in_either(root, CONFIG).map_or(CONFIG[0], |(name, _)| name);
+            let name = field_in_either_spelling(root, GENERATION_CONFIG)
+                .map_or(GENERATION_CONFIG[0], |(name, _)| name);
             edits.set_field(root, name, &format!("{{\"maxOutputTokens\":{}}}", self.limit));
             return;
         };
-        let name = field_in_either(config, MAX_OUTPUT).map_or(MAX_OUTPUT[0], |(name, _)| name);
+        let name = field_in_either_spelling(config, MAX_OUTPUT_TOKENS)
+            .map_or(MAX_OUTPUT_TOKENS[0], |(name, _)| name);
         edits.set_field(config, name, &self.limit.to_string());
-        let mut gone = CANDIDATES.to_vec();
+        let mut removed_fields = CANDIDATE_COUNT.to_vec();
         if self.without_grammar {
-            gone.extend([MIME_TYPE, SCHEMA, JSON_SCHEMA].concat());
+            removed_fields.extend([RESPONSE_MIME_TYPE, RESPONSE_SCHEMA, RESPONSE_JSON_SCHEMA].concat());
         }
-        for name in gone {
+        for name in removed_fields {
             edits.remove_field(config, name);
         }
     }
 }
 
-/// Forbids calls if functions are declared. Contents with calls require the declarations. Without declarations, the
-/// server refuses settings for function calling. Everything else in the client's tool settings stays.
+/// Forbids calls if functions are declared. The declarations stay, because a conversation with calls requires
+/// them. Without declarations, the server would refuse settings for function calling. All other tool settings
+/// of the client stay.
 fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
     let mut tools = root.field("tools").into_iter().flat_map(Value::items);
-    if !tools.any(|tool| field_in_either(tool, DECLARATIONS).is_some()) {
+    if !tools.any(|tool| field_in_either_spelling(tool, FUNCTION_DECLARATIONS).is_some()) {
         return;
     }
     let none = "{\"mode\":\"NONE\"}";
-    match field_in_either(root, TOOL_CONFIG) {
+    match field_in_either_spelling(root, TOOL_CONFIG) {
         Some((_, own)) if own.kind() == Kind::Object => {
-            let name = field_in_either(own, FUNCTION_CALLING).map_or(FUNCTION_CALLING[0], |(name, _)| name);
+            let name =
+                field_in_either_spelling(own, FUNCTION_CALLING).map_or(FUNCTION_CALLING[0], |(name, _)| name);
             edits.set_field(own, name, none);
         }
         own => {
@@ -102,7 +107,7 @@ fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
     }
 }
 
-/// Shows the model its own text as the last content.
+/// Appends the model's own text as the last content.
 fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
     let part = format!("{{\"text\":{}}}", quote(text));
     if let Some(content) = last_model_content(root) {
@@ -117,7 +122,7 @@ fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
     }
 }
 
-/// Shows the model its own text, and asks for the rest in a user turn.
+/// Appends the model's own text, and a user turn that asks for the rest.
 fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: &str) {
     if !text.is_empty() {
         show(edits, root, text);

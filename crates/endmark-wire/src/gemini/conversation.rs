@@ -2,29 +2,33 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, ResultTurns, Role, ToolResult, TurnOrder};
 
 use super::Gemini;
 use super::candidate::{is_thought, part_signature};
-use super::request::{CALL, field_in_either};
+use super::request::{FUNCTION_CALL, field_in_either_spelling};
 use crate::conversation::{EditableText, PlacedPart, text_or_json, with_role};
 use crate::json::{Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// As many results as there were calls, in one turn directly after them. The first turn is the user's.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: ResultTurns::SingleTurn, user_first: true };
+/// One turn directly after the calls contains as many results as there were calls. The first turn is the
+/// user's.
+pub(super) const ORDER: TurnOrder = TurnOrder {
+    results_follow_calls: true,
+    turns_of_results: ResultTurns::SingleTurn,
+    begins_with_user: true,
+};
 
-const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
-const INLINE: [&str; 2] = ["inlineData", "inline_data"];
-const FILE: [&str; 2] = ["fileData", "file_data"];
+const FUNCTION_RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
+const INLINE_DATA: [&str; 2] = ["inlineData", "inline_data"];
+const FILE_DATA: [&str; 2] = ["fileData", "file_data"];
 const MIME_TYPE: [&str; 2] = ["mimeType", "mime_type"];
 const FILE_URI: [&str; 2] = ["fileUri", "file_uri"];
 const DISPLAY_NAME: [&str; 2] = ["displayName", "display_name"];
-/// Actions of the server, and their results.
-const SERVER: [&str; 8] = [
+/// Fields with the server's own actions and their results.
+const SERVER_ACTION_FIELDS: [&str; 8] = [
     "executableCode",
     "executable_code",
     "codeExecutionResult",
@@ -35,7 +39,7 @@ const SERVER: [&str; 8] = [
     "tool_response",
 ];
 
-/// Returns the role of a content. Tool results are in user contents.
+/// Returns the role of a content. User contents may contain tool results.
 fn content_role(content: Value<'_>) -> Role {
     let role = content.field("role").and_then(Value::text);
     match role.as_deref() {
@@ -53,23 +57,24 @@ fn part(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
         }
         return (Content::Text(text), EditableText::Text(value));
     }
-    let object =
-        |names| field_in_either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
-    if let Some(call) = object(CALL) {
+    let object = |names| {
+        field_in_either_spelling(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object)
+    };
+    if let Some(call) = object(FUNCTION_CALL) {
         let slot = EditableText::arguments(call.field("args"), false);
         return (Content::Call(function_call(call)), slot);
     }
-    if let Some(response) = object(RESPONSE) {
+    if let Some(response) = object(FUNCTION_RESPONSE) {
         return (Content::Result(function_response(response)), EditableText::Output(response, "response"));
     }
-    if let Some(data) = object(INLINE).or_else(|| object(FILE)) {
+    if let Some(data) = object(INLINE_DATA).or_else(|| object(FILE_DATA)) {
         return (Content::Media(media(data)), EditableText::None);
     }
-    let server = SERVER.into_iter().find(|name| part.field(name).is_some());
+    let server = SERVER_ACTION_FIELDS.into_iter().find(|name| part.field(name).is_some());
     if let Some(kind) = server {
         return (Content::Server { kind: kind.into(), follows: None }, EditableText::None);
     }
-    // A part may be only the signature of a thought.
+    // A part may consist only of the signature of a thought.
     if let (Some(_), None) = (part_signature(part), part.fields().nth(1)) {
         return (Content::Reasoning { text: Cow::default(), sealed: true }, EditableText::None);
     }
@@ -88,8 +93,9 @@ fn function_call(call: Value<'_>) -> Call<'_> {
 
 fn function_response(response: Value<'_>) -> ToolResult<'_> {
     let media = response.field("parts").into_iter().flat_map(Value::items);
-    let media =
-        media.filter_map(|part| field_in_either(part, INLINE).or_else(|| field_in_either(part, FILE)));
+    let media = media.filter_map(|part| {
+        field_in_either_spelling(part, INLINE_DATA).or_else(|| field_in_either_spelling(part, FILE_DATA))
+    });
     ToolResult {
         call_id: response.field("id").and_then(Value::text),
         name: response.field("name").and_then(Value::text),
@@ -112,7 +118,7 @@ fn response_text(response: Value<'_>) -> Cow<'_, str> {
 }
 
 fn media(data: Value<'_>) -> Media<'_> {
-    let word = |names| field_in_either(data, names).and_then(|(_, value)| value.text());
+    let word = |names| field_in_either_spelling(data, names).and_then(|(_, value)| value.text());
     Media { kind: word(MIME_TYPE).unwrap_or_default(), name: word(DISPLAY_NAME).or_else(|| word(FILE_URI)) }
 }
 
@@ -141,7 +147,7 @@ impl WireConversation for Gemini {
     }
 
     fn result(&self, part: Value<'_>, text: &str, is_error: bool) -> String {
-        let call = field_in_either(part, CALL).map_or(part, |(_, call)| call);
+        let call = field_in_either_spelling(part, FUNCTION_CALL).map_or(part, |(_, call)| call);
         let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
         let name = call.field("name").map_or("\"\"", Value::raw);
         let member = if is_error { "error" } else { "output" };
@@ -156,7 +162,7 @@ impl WireConversation for Gemini {
         format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
     }
 
-    // The content keeps all of its parts: calls are signed.
+    // The content keeps all of its parts, because calls are signed.
     fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
         content.map(|content| with_role(content, "model")).into_iter().collect()

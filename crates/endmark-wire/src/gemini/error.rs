@@ -10,25 +10,26 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
         message: error
             .text()
             .map(std::borrow::Cow::into_owned)
-            .or_else(|| error.word("message"))
+            .or_else(|| error.non_empty_text("message"))
             .unwrap_or_else(|| error.raw().to_owned()),
-        kind: error.word("status"),
-        code: error.word_or_number("code"),
+        kind: error.non_empty_text("status"),
+        code: error.text_or_number("code"),
     })
 }
 
-/// Returns an `error` field. Its status is Google's word for the HTTP status; `kind` is the reason in its details.
+/// Returns the JSON field `error`. Its `status` is Google's name for the HTTP status, and `kind` is the
+/// reason in its details.
 pub(super) fn field(status: u16, kind: &str, message: &str) -> String {
     format!(
         "\"error\":{{\"code\":{status},\"message\":{},\"status\":{},\"details\":[{{\
          \"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":{},\"domain\":\"endmark\"}}]}}",
         quote(message),
-        quote(status_word(status)),
+        quote(status_name(status)),
         quote(kind)
     )
 }
 
-fn status_word(status: u16) -> &'static str {
+fn status_name(status: u16) -> &'static str {
     match status {
         400 | 411 | 413 | 415 | 422 | 431 => "INVALID_ARGUMENT",
         401 => "UNAUTHENTICATED",

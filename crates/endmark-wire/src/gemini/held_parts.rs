@@ -1,4 +1,4 @@
-//! Held parts next to a text, which keep their position when the text continues.
+//! Held thoughts and signatures, which keep their position when the text around them continues.
 
 use std::collections::VecDeque;
 
@@ -11,51 +11,51 @@ use crate::json::{Kind, Value};
 #[derive(Debug)]
 pub(super) struct HeldSignatures {
     pub(super) choice: u32,
-    /// The number of bytes of the text that were written.
+    /// The number of text bytes that were already written.
     written: usize,
     parts: VecDeque<(usize, String)>,
 }
 
 impl HeldSignatures {
-    /// Collects these parts from the held candidates of this choice, in order.
+    /// Collects the thoughts and signatures from the held candidates of this choice, in order.
     pub(super) fn collect<'a>(choice: u32, held: impl Iterator<Item = Value<'a>>) -> Self {
-        let mut standing = Self { choice, written: 0, parts: VecDeque::new() };
+        let mut signatures = Self { choice, written: 0, parts: VecDeque::new() };
         let mut before = 0;
         for part in held.flat_map(parts) {
             if is_thought(part) {
-                standing.parts.push_back((before, part.raw().to_owned()));
+                signatures.parts.push_back((before, part.raw().to_owned()));
             } else if let Some(text) = part_text(part) {
                 before += text.text().map_or(0, |text| text.len());
                 let signed = part_signature(part).map(|signature| (before, signature_part(&signature)));
-                standing.parts.extend(signed);
+                signatures.parts.extend(signed);
             }
         }
-        standing
+        signatures
     }
 
-    /// Returns the next piece of the text, up to the position of the next part, and the part if it was reached.
-    /// Nothing is left if both are empty.
-    pub(super) fn next<'t>(&mut self, rest: &mut &'t str) -> (&'t str, Option<String>) {
+    /// Removes and returns the beginning of `rest` up to the position of the next held part, and that part if
+    /// it was reached. Both are empty at the end.
+    pub(super) fn next_piece<'t>(&mut self, rest: &mut &'t str) -> (&'t str, Option<String>) {
         let due = self.parts.front().map(|(before, _)| before.saturating_sub(self.written));
         let Some(due) = due.filter(|due| *due <= rest.len()) else {
             self.written += rest.len();
             return (std::mem::take(rest), None);
         };
-        // The text may have changed: a part never splits a character.
+        // The text may have changed, so move the position to the end of a character.
         let due = (due..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
-        let (before, behind) = rest.split_at_checked(due).unwrap_or((rest, ""));
-        *rest = behind;
+        let (before, after) = rest.split_at_checked(due).unwrap_or((rest, ""));
+        *rest = after;
         self.written += before.len();
         (before, self.parts.pop_front().map(|(_, part)| part))
     }
 
-    /// Returns the parts that were not reached, because the text became shorter.
+    /// Removes and returns the parts that were not reached because the text became shorter.
     pub(super) fn take_remaining(&mut self) -> impl Iterator<Item = String> + '_ {
         self.parts.drain(..).map(|(_, part)| part)
     }
 }
 
-/// Removes from a candidate the parts that were written separately.
+/// Removes the separately written parts from a candidate.
 pub(super) fn remove_from<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     let Some(array) = candidate.at("content.parts").and_then(|parts| parts.as_kind(Kind::Array)) else {
         return;

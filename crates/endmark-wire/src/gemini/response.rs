@@ -18,24 +18,24 @@ use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quote};
 use crate::reply::{Choice, Continuation, ToolCall, Usage};
-use crate::request::{Request, View};
+use crate::request::{Request, RequestView};
 use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::{End, Writer};
+use crate::writer::{ReportedEnd, Writer};
 
 impl WireReply for Gemini {
     fn recognises(&self, root: Value<'_>) -> bool {
         match root.field("candidates") {
             Some(candidates) => candidates.items().all(|item| item.kind() == Kind::Object),
-            // The prompt was refused.
+            // Without a candidate, the prompt may have been refused.
             None => stop::prompt_refusal(root).is_some(),
         }
     }
 
-    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+    fn reply(&self, root: Value<'_>, request: &RequestView) -> Result<Reply, ResponseError> {
         let has_stop = request.has_stop;
-        let model = root.word("modelVersion").unwrap_or_default();
+        let model = root.non_empty_text("modelVersion").unwrap_or_default();
         let of_candidate = |(index, candidate)| {
             let web_searches = web_searches(candidate, &model);
             Choice { web_searches, ..choice(candidate, index, has_stop) }
@@ -47,10 +47,10 @@ impl WireReply for Gemini {
             choice.end(Some(blocked));
             choices.push(choice);
         } else if root.field("candidates").is_none() {
-            return Err(ResponseError::Without("candidates"));
+            return Err(ResponseError::MissingField("candidates"));
         }
         Ok(Reply {
-            id: root.word("responseId"),
+            id: root.non_empty_text("responseId"),
             model,
             choices,
             usage: usage::read(root),
@@ -59,7 +59,7 @@ impl WireReply for Gemini {
     }
 
     fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
-        Box::new(Edit::new(root))
+        Box::new(ContentEdit::new(root))
     }
 
     fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
@@ -96,17 +96,17 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             choice.exact &= text.exact;
             choice.ends_in_unshown_part &= text.text.is_empty();
         } else if is_thought(part) {
-            choice.written.add(&part.word("text").unwrap_or_default());
+            choice.written.add(&part.non_empty_text("text").unwrap_or_default());
             choice.note_thought();
         } else if let Some(call) = part_call(part) {
             choice.ends_in_unshown_part = false;
             choice.last_call_at = choice.text.len();
-            choice.mendable &= !is_in_pieces(call);
-            choice.unfinished = will_continue(call);
+            choice.is_mendable &= !is_in_pieces(call);
+            choice.is_unfinished = will_continue(call);
             choice.tool_calls.push(ToolCall {
                 index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
-                id: call.word("id"),
-                name: call.word("name").unwrap_or_default(),
+                id: call.non_empty_text("id"),
+                name: call.non_empty_text("name").unwrap_or_default(),
                 arguments: call_arguments(call, at_limit && last == Some(part)).to_owned(),
                 signature: part_signature(part),
                 ..ToolCall::default()
@@ -114,26 +114,27 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
         }
     }
     choice.note_written();
-    choice.continuation =
-        candidate.word("continuationToken").map(|token| Continuation { token, text: choice.text.len() });
+    choice.continuation = candidate
+        .non_empty_text("continuationToken")
+        .map(|token| Continuation { token, text: choice.text.len() });
     choice.end(finish);
     choice
 }
 
 /// Changes to a response.
 #[derive(Debug)]
-pub(super) struct Edit<'a> {
+pub(super) struct ContentEdit<'a> {
     edits: Edits<'a>,
-    /// The text that continues a signed text, as a separate part, and its candidate.
-    rest: Option<(u32, String)>,
+    /// The text that follows a signed text, for a part of its own, and the number of its candidate.
+    unsigned_rest: Option<(u32, String)>,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> ContentEdit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::for_document(root), rest: None }
+        Self { edits: Edits::for_document(root), unsigned_rest: None }
     }
 
-    /// Returns the text after all text of a candidate that ends in a signed text.
+    /// Returns the rest of `text` after the candidate's own text, if that text is signed at its end.
     fn rest_after_signed(candidate: Value<'_>, text: &str) -> Option<String> {
         let last = parts(candidate).last().filter(|part| part_text(*part).is_some())?;
         part_signature(last)?;
@@ -141,9 +142,9 @@ impl<'a> Edit<'a> {
         text.strip_prefix(joined_text.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
     }
 
-    /// Adds the part that waits for its signature. Returns whether there was one.
+    /// Adds the pending text with this signature as a part of its own. Returns whether any text was pending.
     fn add_rest(&mut self, signature: Option<&str>) -> bool {
-        let Some((choice, rest)) = self.rest.take() else { return false };
+        let Some((choice, rest)) = self.unsigned_rest.take() else { return false };
         if let Some(candidate) = self.candidate(choice) {
             let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quote(signature)));
             let part = format!("{{\"text\":{}{}}}", quote(&rest), signature.unwrap_or_default());
@@ -177,17 +178,17 @@ impl<'a> Edit<'a> {
     }
 }
 
-impl ReplyEdit for Edit<'_> {
+impl ReplyEdit for ContentEdit<'_> {
     fn set_text(&mut self, choice: u32, text: &str) {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
-        without_token(&mut self.edits, candidate);
-        // The rest has no logprobs. Those of the beginning would look like those of the whole text.
+        remove_continuation_token(&mut self.edits, candidate);
+        // The continuation has no logprobs. Those of the beginning would look like those of the whole text.
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
         }
         if let Some(rest) = Self::rest_after_signed(candidate, text) {
-            self.rest = Some((choice, rest));
+            self.unsigned_rest = Some((choice, rest));
             return;
         }
         let texts: Vec<Value<'_>> = parts(candidate).filter_map(part_text).collect();
@@ -213,7 +214,7 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
         let call = self.call_part_at(choice, call).and_then(part_call);
-        if let (Some(call), Some(arguments)) = (call, object(arguments)) {
+        if let (Some(call), Some(arguments)) = (call, arguments_object(arguments)) {
             self.edits.set_field(call, "args", arguments);
         }
     }
@@ -224,7 +225,7 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
+    fn note_cut_calls(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let parts = self.candidate(choice).and_then(|candidate| candidate.at("content.parts"));
         let Some(parts) = parts.filter(|parts| parts.kind() == Kind::Array) else { return };
         let calls = parts.items().enumerate().filter(|(_, part)| part_call(*part).is_some());
@@ -246,12 +247,12 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn set_end(&mut self, choice: u32, end: End) {
+    fn set_end(&mut self, choice: u32, end: ReportedEnd) {
         if let Some(candidate) = self.candidate(choice) {
-            if end != End::Cut {
-                without_token(&mut self.edits, candidate);
+            if end != ReportedEnd::Cut {
+                remove_continuation_token(&mut self.edits, candidate);
             }
-            self.edits.set_field(candidate, "finishReason", &quote(finish_word(end)));
+            self.edits.set_field(candidate, "finishReason", &quote(finish_reason(end)));
         }
     }
 
@@ -269,15 +270,15 @@ impl ReplyEdit for Edit<'_> {
     }
 }
 
-/// Returns the arguments if they are valid as `args`, which is one object.
-pub(super) fn object(arguments: &str) -> Option<&str> {
+/// Returns the arguments if they are a JSON object, which is the only valid value of `args`.
+pub(super) fn arguments_object(arguments: &str) -> Option<&str> {
     let value = Value::parse_str(arguments).ok()?;
     (value.kind() == Kind::Object).then(|| value.raw())
 }
 
 /// Returns a part that calls a function, or `None` if its arguments are not an object.
 pub(super) fn call_part(call: &ToolCall) -> Option<String> {
-    let arguments = object(&call.arguments)?;
+    let arguments = arguments_object(&call.arguments)?;
     let id = call.id.as_ref().map(|id| format!("\"id\":{},", quote(id))).unwrap_or_default();
     let signature = call.signature.as_ref();
     let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quote(signature)));
@@ -288,8 +289,8 @@ pub(super) fn call_part(call: &ToolCall) -> Option<String> {
     ))
 }
 
-/// Removes the provider's token, wherever it is: it continues from where the provider's own text ended.
-pub(super) fn without_token<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
+/// Removes the provider's continuation token, which refers to the end of the provider's own text.
+pub(super) fn remove_continuation_token<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for place in [candidate, edits.original()] {
         edits.remove_field(place, "continuationToken");
     }
@@ -308,15 +309,15 @@ pub(super) fn sign<'a>(edits: &mut Edits<'a>, part: Value<'a>, signature: Option
     }
 }
 
-/// Returns a part without text that has a signature, as the provider itself sends it.
+/// Returns a part with a signature and an empty text, in the form that the provider sends.
 pub(super) fn signature_part(signature: &str) -> String {
     format!("{{\"text\":\"\",\"thoughtSignature\":{}}}", quote(signature))
 }
 
 /// Returns the finish reason for an end.
-pub(super) fn finish_word(end: End) -> &'static str {
+pub(super) fn finish_reason(end: ReportedEnd) -> &'static str {
     match end {
-        End::Turn | End::ToolCalls => "STOP",
-        End::Cut => "MAX_TOKENS",
+        ReportedEnd::Turn | ReportedEnd::ToolCalls => "STOP",
+        ReportedEnd::Cut => "MAX_TOKENS",
     }
 }

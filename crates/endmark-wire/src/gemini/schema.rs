@@ -4,30 +4,31 @@
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 
-/// The maximum depth: every level is scanned once for each level above it.
-const MAX_DEPTH: usize = 64;
+/// The maximum depth. The cost grows with the square of the depth, because each level scans all levels below
+/// it.
+const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Fields whose value is a schema.
+/// Fields with a schema.
 const SINGLE_SCHEMA_FIELDS: [&str; 2] = ["items", "additionalProperties"];
-/// Fields whose values are schemas, in an array.
-const SEVERAL: [&str; 2] = ["anyOf", "prefixItems"];
-/// Fields whose values are schemas, by name.
+/// Fields with an array of schemas.
+const SCHEMA_LIST_FIELDS: [&str; 2] = ["anyOf", "prefixItems"];
+/// Fields with an object whose members are schemas.
 const NAMED_SCHEMA_FIELDS: [&str; 2] = ["properties", "$defs"];
 
-/// Returns the schema as JSON Schema. Fields that JSON Schema does not know stay, and have no effect there.
+/// Returns the schema as JSON Schema. Fields that JSON Schema does not define stay and have no effect.
 ///
-/// It visits only places where schemas occur, so that a property named `type` is not converted. It stops at a depth
-/// that no server accepts.
+/// It visits only fields that contain schemas, so that a property named `type` is not converted. It stops at
+/// a depth that no server accepts.
 pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
     if schema.kind() != Kind::Object {
         return None;
     }
-    // A separate document, so that only the schema is copied.
+    // Make the schema a document of its own, so that only the schema is copied.
     let raw = schema.raw();
     let root = Value::from_checked(raw, 0..raw.len());
     let mut edits = Edits::for_document(root);
-    let mut left = vec![(root, 0)];
-    while let Some((schema, depth)) = left.pop() {
+    let mut pending = vec![(root, 0)];
+    while let Some((schema, depth)) = pending.pop() {
         let fields = Fields::new(schema);
         let nullable = fields.get("nullable").and_then(Value::as_bool) == Some(true);
         if let Some((kind, word)) = fields.get("type").and_then(|kind| Some((kind, kind.text()?))) {
@@ -38,15 +39,15 @@ pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
                 (_, false) => edits.set_text(kind, &word),
             }
         }
-        if depth == MAX_DEPTH {
+        if depth == MAX_SCHEMA_DEPTH {
             continue;
         }
         let mut inner: Vec<Value<'_>> =
             SINGLE_SCHEMA_FIELDS.iter().filter_map(|name| fields.get(name)).collect();
-        inner.extend(SEVERAL.iter().filter_map(|name| fields.get(name)).flat_map(Value::items));
+        inner.extend(SCHEMA_LIST_FIELDS.iter().filter_map(|name| fields.get(name)).flat_map(Value::items));
         let named = NAMED_SCHEMA_FIELDS.iter().filter_map(|name| fields.get(name)).flat_map(Value::fields);
         inner.extend(named.map(|field| field.value));
-        left.extend(inner.into_iter().map(|schema| (schema, depth + 1)));
+        pending.extend(inner.into_iter().map(|schema| (schema, depth + 1)));
     }
     String::from_utf8(edits.finish()).ok()
 }

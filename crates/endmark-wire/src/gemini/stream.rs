@@ -10,11 +10,11 @@ use super::error;
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
-use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
+use crate::reply::{ChoicePiece, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
-use crate::stream::{Data, Reader, frame_data};
+use crate::stream::{FrameData, Reader, frame_data};
 
-/// More candidates than a request can ask for. The calls of further ones are not counted.
+/// No request can ask for more candidates than this. The calls of further candidates are not counted.
 const MAX_CANDIDATES: usize = 128;
 
 /// Reads a streamed reply.
@@ -22,24 +22,30 @@ const MAX_CANDIDATES: usize = 128;
 pub(super) struct ContentReader {
     has_stop: bool,
     received: Received,
-    /// Number of calls of each candidate so far.
-    calls: Vec<(u32, u32)>,
+    /// The number of calls so far, by candidate.
+    call_counts: Vec<(u32, u32)>,
     /// The candidates whose last piece is a call with empty arguments.
-    empty: Vec<u32>,
+    ending_in_empty_call: Vec<u32>,
 }
 
 impl ContentReader {
     pub(super) fn new(has_stop: bool, keep_bytes: usize) -> Self {
-        Self { has_stop, received: Received::new(keep_bytes), calls: Vec::new(), empty: Vec::new() }
+        Self {
+            has_stop,
+            received: Received::new(keep_bytes),
+            call_counts: Vec::new(),
+            ending_in_empty_call: Vec::new(),
+        }
     }
 
     fn read_event(&mut self, root: Value<'_>) -> Event {
-        // Most events have none of the fields that are read below. One pass over the fields shows this.
+        // Most events have none of the fields that are read below, and one pass over the fields shows this.
         let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, has_no_choices: true, ..Event::default() };
         if self.received.choices().is_empty() {
-            self.received.note_identity(root.word("modelVersion"), root.word("responseId"));
+            self.received
+                .note_identity(root.non_empty_text("modelVersion"), root.non_empty_text("responseId"));
         }
         let mut are_bare = true;
         for (position, candidate) in (0..).zip(fields.get("candidates").into_iter().flat_map(Value::items)) {
@@ -55,7 +61,7 @@ impl ContentReader {
         if event.usage.is_some() {
             self.received.note_tier(usage::tier(root));
         }
-        event.opens = event.error.is_none() && event.finishes.is_empty() && are_bare;
+        event.only_begins = event.error.is_none() && event.finishes.is_empty() && are_bare;
         event
     }
 
@@ -68,7 +74,7 @@ impl ContentReader {
         }
     }
 
-    /// Reads a candidate. Returns whether it has no part.
+    /// Reads a candidate. Returns whether it contains no part.
     fn read_candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
         let fields = Fields::new(candidate);
         let index = fields.get("index").and_then(number).unwrap_or(position);
@@ -93,14 +99,14 @@ impl ContentReader {
                 fidelity = fidelity.max(Fidelity::from_exactness(text.exact));
                 Piece::Text(text.text.into_owned())
             } else if in_thought {
-                Piece::Reasoning(part.word("text").unwrap_or_default())
+                Piece::Reasoning(part.non_empty_text("text").unwrap_or_default())
             } else if let Some(call) = part_call(part) {
                 fidelity = fidelity.max(Fidelity::partial_if(is_in_pieces(call)));
                 more = Some(will_continue(call));
                 Piece::ToolCall {
                     index: self.next_call(index),
-                    id: call.word("id"),
-                    name: call.word("name"),
+                    id: call.non_empty_text("id"),
+                    name: call.non_empty_text("name"),
                     arguments: call_arguments(call, at_limit && last == Some(part)).to_owned(),
                 }
             } else {
@@ -112,24 +118,24 @@ impl ContentReader {
             }
             let is_empty = matches!(&piece, Piece::Text(text) | Piece::Reasoning(text) if text.is_empty());
             if !is_empty {
-                event.pieces.push(Delta { choice: index, piece });
+                event.pieces.push(ChoicePiece { choice: index, piece });
             }
         }
         if thought {
-            // The pieces of the thought are added below, in their order.
+            // Create the choice. The pieces of the thought are added below, in their order.
             self.received.add_pieces(index, &[], false);
             self.received.note_hidden_reasoning(index);
         }
         let pieces = event.pieces.get(before..).unwrap_or_default();
         if let Some(last) = pieces.last() {
-            self.empty.retain(|candidate| *candidate != index);
+            self.ending_in_empty_call.retain(|candidate| *candidate != index);
             if matches!(&last.piece, Piece::ToolCall { arguments, .. } if is_empty(arguments))
-                && self.empty.len() < MAX_CANDIDATES
+                && self.ending_in_empty_call.len() < MAX_CANDIDATES
             {
-                self.empty.push(index);
+                self.ending_in_empty_call.push(index);
             }
-        } else if at_limit && self.empty.contains(&index) {
-            self.received.note_unread_call(index);
+        } else if at_limit && self.ending_in_empty_call.contains(&index) {
+            self.received.note_unparsed_arguments(index);
         }
         self.received.add_pieces(index, pieces, false);
         self.note_other_parts(index, &parts);
@@ -145,7 +151,7 @@ impl ContentReader {
             self.received.note_signature(index, call, signature);
         }
         if fields.get("continuationToken").is_some() {
-            self.received.set_continuation(index, candidate.word("continuationToken"));
+            self.received.set_continuation(index, candidate.non_empty_text("continuationToken"));
         }
         self.note_searches(candidate, index);
         self.received.end(index, finish.clone(), fidelity);
@@ -159,20 +165,20 @@ impl ContentReader {
     }
 
     fn next_call(&mut self, candidate: u32) -> u32 {
-        let known = self.calls.iter().position(|(index, _)| *index == candidate);
+        let known = self.call_counts.iter().position(|(index, _)| *index == candidate);
         let Some(position) = known else {
-            if self.calls.len() < MAX_CANDIDATES {
-                self.calls.push((candidate, 1));
+            if self.call_counts.len() < MAX_CANDIDATES {
+                self.call_counts.push((candidate, 1));
             }
             return 0;
         };
-        let next = self.calls[position].1;
-        self.calls[position].1 = next.saturating_add(1);
+        let next = self.call_counts[position].1;
+        self.call_counts[position].1 = next.saturating_add(1);
         next
     }
 }
 
-/// Returns whether an object of arguments is empty.
+/// Returns whether the arguments are an empty object.
 fn is_empty(arguments: &str) -> bool {
     Value::parse_str(arguments).is_ok_and(|object| object.fields().next().is_none())
 }
@@ -180,9 +186,9 @@ fn is_empty(arguments: &str) -> bool {
 impl Reader for ContentReader {
     fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let event = match frame_data(frame, &mut self.received)? {
-            Data::Nothing => Event::idle(),
-            Data::Done => Event { is_done: true, ..Event::default() },
-            Data::Object(root) => self.read_event(root),
+            FrameData::Nothing => Event::idle(),
+            FrameData::Done => Event { is_done: true, ..Event::default() },
+            FrameData::Object(root) => self.read_event(root),
         };
         self.received.note_event(&event, None);
         Ok(event)

@@ -1,5 +1,5 @@
-//! Tokens in Gemini's `usageMetadata`. Thoughts are counted apart from the candidates, and tokens that tools added to
-//! the prompt apart from the prompt.
+//! Tokens in Gemini's `usageMetadata`. The counts of the candidates exclude thoughts, and the count of the
+//! prompt excludes tokens that tools added to it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
-/// The counts that have a field of their own in [`Usage`].
+/// The counts that have their own field in [`Usage`].
 const MODELLED_COUNTS: [&str; 5] = [
     "promptTokenCount",
     "candidatesTokenCount",
@@ -19,18 +19,18 @@ const MODELLED_COUNTS: [&str; 5] = [
 /// The count of tokens that tools added to the prompt.
 const TOOL_PROMPT_COUNT: &str = "toolUsePromptTokenCount";
 
-/// Returns the counts of a message, or `None` if it counts nothing.
+/// Returns the counts of a response, or `None` if it has no counts.
 pub(crate) fn read(root: Value<'_>) -> Option<Usage> {
     counts(root.field("usageMetadata")?)
 }
 
-/// Returns the counts of this `usageMetadata`, or `None` if it counts nothing.
+/// Returns the counts of this `usageMetadata`, or `None` if it has no counts.
 pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     let fields = Fields::new(metadata);
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
-        // If there is only a total, its parts are estimated.
+        // With only a total, prompt and reply are estimated later.
         return count("totalTokenCount").map(|total| Usage { total, ..Usage::default() });
     }
     let reasoning = count("thoughtsTokenCount");
@@ -49,9 +49,9 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     })
 }
 
-/// Returns the service tier of a reply. `ON_DEMAND` is the standard one, and a suffix names any other.
+/// Returns the service tier of a reply. `ON_DEMAND` is the standard tier. Other tiers add a suffix to it.
 pub(super) fn tier(root: Value<'_>) -> Option<String> {
-    let traffic = root.field("usageMetadata")?.word("trafficType")?;
+    let traffic = root.field("usageMetadata")?.non_empty_text("trafficType")?;
     let tier = traffic.strip_prefix("ON_DEMAND").unwrap_or(&traffic);
     Some(tier.trim_start_matches('_').to_ascii_lowercase())
 }

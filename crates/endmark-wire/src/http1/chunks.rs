@@ -6,20 +6,21 @@ use super::head::parse_field;
 /// Maximum digits of a chunk size. 15 hexadecimal digits always fit into a `u64`.
 const MAX_SIZE_DIGITS: u32 = 15;
 
-/// Maximum bytes of all chunk extensions of one body. No known client sends any, and reading them is expensive.
+/// Maximum bytes of all chunk extensions of one body. No known client sends extensions, and reading them is
+/// expensive.
 const MAX_EXTENSION_BYTES: usize = 4 * 1024;
 
-/// Maximum bytes of the trailers of one body. Trailers are forwarded, so a few are allowed.
+/// Maximum bytes of the trailers of one body. Trailers are forwarded.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
-/// Reads a chunked body to its end, in pieces of any size.
+/// Finds the end of a chunked body that arrives in pieces of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunks {
+pub struct ChunkReader {
     state: ChunkState,
     /// Number of extension bytes read.
-    extensions: usize,
+    extension_bytes: usize,
     /// Number of trailer bytes read.
-    trailers: usize,
+    trailer_bytes: usize,
     /// The current trailer line.
     line: Vec<u8>,
 }
@@ -37,25 +38,31 @@ enum ChunkState {
     End,
 }
 
-impl Default for Chunks {
+impl Default for ChunkReader {
     fn default() -> Self {
-        Self { state: ChunkState::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
+        Self {
+            state: ChunkState::Size { digits: 0, size: 0 },
+            extension_bytes: 0,
+            trailer_bytes: 0,
+            line: Vec::new(),
+        }
     }
 }
 
-impl Chunks {
-    /// Reads bytes of the body, and returns how many of them belong to it. If the body ends within these bytes, the
-    /// number is smaller than the input, and [`Chunks::is_over`] returns true.
+impl ChunkReader {
+    /// Reads bytes of the body and returns how many of them belong to it. If the body ends within these
+    /// bytes, the number is smaller than the input, and [`ChunkReader::is_complete`] returns true.
     ///
     /// ```
-    /// use endmark_wire::http1::Chunks;
-    /// let mut chunks = Chunks::default();
+    /// use endmark_wire::http1::ChunkReader;
+    /// let mut chunks = ChunkReader::default();
     /// assert_eq!(chunks.read(b"3\r\nabc\r\n"), Ok(8));
     /// assert_eq!(chunks.read(b"0\r\n\r\nGET"), Ok(5));
-    /// assert!(chunks.is_over());
+    /// assert!(chunks.is_complete());
     /// ```
     ///
-    /// # Errors [`Fault::Chunk`] if the chunked body is invalid. [`Fault::ChunkOverhead`] if it has too many bytes
+    /// # Errors
+    /// [`Fault::Chunk`] if the chunked body is invalid. [`Fault::ChunkOverhead`] if it has too many bytes
     /// that are not content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
@@ -77,7 +84,7 @@ impl Chunks {
     }
 
     /// Returns whether the last byte of the body was read.
-    pub fn is_over(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.state == ChunkState::End
     }
 
@@ -94,8 +101,8 @@ impl Chunks {
                 ChunkState::SizeEnd { size }
             }
             (ChunkState::Extension { size }, byte) if byte == b'\t' || !byte.is_ascii_control() => {
-                self.extensions += 1;
-                if self.extensions > MAX_EXTENSION_BYTES {
+                self.extension_bytes += 1;
+                if self.extension_bytes > MAX_EXTENSION_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
                 ChunkState::Extension { size }
@@ -106,8 +113,8 @@ impl Chunks {
             (ChunkState::DataEnd, b'\n') => ChunkState::Size { digits: 0, size: 0 },
             (ChunkState::Trailer, b'\r') => ChunkState::TrailerEnd,
             (ChunkState::Trailer, byte) if byte != b'\n' => {
-                self.trailers += 1;
-                if self.trailers > MAX_TRAILER_BYTES {
+                self.trailer_bytes += 1;
+                if self.trailer_bytes > MAX_TRAILER_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
                 self.line.push(byte);
@@ -122,7 +129,7 @@ impl Chunks {
         })
     }
 
-    /// Checks a trailer line. It must be a field, and must not affect the end or the recipient of a request.
+    /// Checks a trailer line. It must be a field that does not affect the end or the recipient of a request.
     fn read_trailer(&mut self) -> Result<(), Fault> {
         let line = std::mem::take(&mut self.line);
         let (name, _) = parse_field(&line).map_err(|_| Fault::Chunk)?;
@@ -138,18 +145,18 @@ mod tests {
     use super::*;
 
     fn read(body: &[u8]) -> Result<Option<usize>, Fault> {
-        let mut chunks = Chunks::default();
+        let mut chunks = ChunkReader::default();
         let passed = chunks.read(body)?;
-        Ok(chunks.is_over().then_some(passed))
+        Ok(chunks.is_complete().then_some(passed))
     }
 
     #[test]
     fn a_body_ends_at_its_last_chunk_in_pieces_of_any_size() {
         let body = b"4\r\nWiki\r\nA;name=\"value\"\r\n0123456789\r\n00\r\nx-trailer: 1\r\n\r\nGET /";
         assert_eq!(read(body), Ok(Some(body.len() - 5)));
-        let mut chunks = Chunks::default();
+        let mut chunks = ChunkReader::default();
         let singly: usize = body.chunks(1).map(|byte| chunks.read(byte).unwrap()).sum();
-        assert_eq!((singly, chunks.is_over()), (body.len() - 5, true));
+        assert_eq!((singly, chunks.is_complete()), (body.len() - 5, true));
         assert_eq!(read(b"4\r\nWik"), Ok(None));
     }
 

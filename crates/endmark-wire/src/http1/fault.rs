@@ -1,6 +1,6 @@
 //! Errors in the bytes of a request.
 
-/// The reason for refusing the bytes of a request. Each message says what to do about it.
+/// The reason for refusing the bytes of a request. Each message states how to correct the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The connection uses TLS.
@@ -17,7 +17,7 @@ pub enum Fault {
         "the request line cannot be read: it must be a method, a path and HTTP/1.1 with one space between"
     )]
     RequestLine,
-    /// The target is a whole URL, or not a path.
+    /// The target is a complete URL, or does not begin with `/`.
     #[error(
         "the request's target must be a path that begins with `/`: a proxy's absolute URL is not served here"
     )]
@@ -29,12 +29,12 @@ pub enum Fault {
     #[error("the request's head has a carriage return that ends no line: remove it")]
     BareCarriageReturn,
     /// A field continues on the next line, which begins with a space.
-    #[error("a header field of the request goes on in the next line: write it in one")]
+    #[error("a header field of the request continues on the next line: write it on one line")]
     FoldedHeader,
-    /// A field's name is empty, or has a space or another character that a name cannot have.
+    /// A field's name is empty or contains a character that names cannot contain, such as a space.
     #[error("a header field of the request has no readable name: a name is followed by its colon at once")]
     FieldName,
-    /// A field's value has a control character.
+    /// A field's value contains a control character.
     #[error("a header field of the request has a control character in its value: remove it")]
     FieldValue,
     /// The head is longer than allowed.
@@ -43,7 +43,7 @@ pub enum Fault {
     /// The head has more fields than allowed.
     #[error("the request's head has over {0} fields: send fewer, or raise [limits] header_fields")]
     TooManyFields(usize),
-    /// The request has two lengths, which may contradict each other.
+    /// The request states its length in two ways, which may contradict each other.
     #[error("the request has both Content-Length and Transfer-Encoding: send one of them")]
     TwoLengths,
     /// A length is repeated, or is not a number.

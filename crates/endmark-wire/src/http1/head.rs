@@ -6,7 +6,7 @@ use super::fault::Fault;
 
 /// The maximum size of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct HeadLimits {
     /// The maximum number of bytes, including the empty line.
     pub bytes: usize,
     /// The maximum number of header fields.
@@ -16,7 +16,7 @@ pub struct Bounds {
 /// How the end of a request's body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// After this many bytes; 0 if there is no body.
+    /// After this many bytes. 0 means that there is no body.
     Bytes(u64),
     /// After its last chunk.
     Chunked,
@@ -27,7 +27,7 @@ pub enum BodyLength {
 pub struct Head<'a> {
     /// The method as written.
     pub method: &'a str,
-    /// The path and query as written; a host and port for `CONNECT`.
+    /// The path and query as written. For `CONNECT`, a host and a port.
     pub target: &'a str,
     /// The value of `Host`. Only a request of HTTP/1.0 may lack it.
     pub host: Option<&'a [u8]>,
@@ -39,8 +39,8 @@ impl<'a> Head<'a> {
     /// Parses a complete head, from its request line to its empty line.
     ///
     /// ```
-    /// use endmark_wire::http1::{BodyLength, Bounds, Fault, Head};
-    /// let bounds = Bounds { bytes: 1024, fields: 10 };
+    /// use endmark_wire::http1::{BodyLength, Fault, Head, HeadLimits};
+    /// let bounds = HeadLimits { bytes: 1024, fields: 10 };
     /// let head = Head::read(b"POST /v1 HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n", bounds)?;
     /// assert_eq!((head.method, head.target, head.body), ("POST", "/v1", BodyLength::Bytes(7)));
     /// assert_eq!(Head::read(b"GET / HTTP/1.1\nHost: a\r\n\r\n", bounds), Err(Fault::BareLineFeed));
@@ -48,8 +48,8 @@ impl<'a> Head<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Fault`] with the reason to refuse the request.
-    pub fn read(bytes: &'a [u8], bounds: Bounds) -> Result<Self, Fault> {
+    /// [`Fault`] with the reason for refusing the request.
+    pub fn read(bytes: &'a [u8], bounds: HeadLimits) -> Result<Self, Fault> {
         if bytes.len() > bounds.bytes {
             return Err(Fault::HeadTooLong(bounds.bytes));
         }
@@ -133,7 +133,7 @@ fn parse_request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     if method.is_empty() || !method.bytes().all(is_token_byte) {
         return Err(Fault::RequestLine);
     }
-    // The characters that a URI may contain (RFC 3986), and some that clients leave unescaped.
+    // The characters that a URI may contain (RFC 3986), and some that clients do not escape.
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_readable = target.bytes().all(|byte| byte.is_ascii_graphic() && !b"#<>".contains(&byte))
         && !path.contains('`')
@@ -176,7 +176,7 @@ fn is_named(name: &[u8], known: &[u8]) -> bool {
 
 /// Parses a length strictly. Signs, lists and spaces, which some servers accept, are errors.
 fn parse_content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
-    // A number of 19 digits always fits.
+    // Any number of 19 digits fits into a `u64`.
     if !name.contains(&b'-') || !(1..=19).contains(&value.len()) || !value.iter().all(u8::is_ascii_digit) {
         return Err(Fault::ContentLength);
     }

@@ -8,7 +8,7 @@ use crate::reply::{Choice, ToolCall};
 
 impl Choice {
     /// Returns the finish reason of this choice when it is complete: `tool_calls`, `function_call` or `stop`.
-    pub fn normal_word(&self) -> &'static str {
+    pub fn normal_finish_reason(&self) -> &'static str {
         match self.tool_calls.first() {
             Some(call) if call.legacy => "function_call",
             Some(_) => "tool_calls",
@@ -24,14 +24,14 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
     if let Some(message) = value.get("message").map(Fields::new) {
         if let Some(content) = message.get("content").and_then(content_text) {
             choice.text = content.text;
-            choice.exact &= content.exact;
+            choice.exact &= content.is_exact;
         }
-        // No continuation can contain audio.
-        choice.mendable &= message.non_empty("audio").is_none();
+        // No request can contain audio of the assistant.
+        choice.is_mendable &= message.non_empty("audio").is_none();
         choice.has_unrequestable_part = has_other_content(&message);
         choice.ends_in_unshown_part = choice.has_unrequestable_part && choice.text.trim().is_empty();
         for (number, call) in (0..).zip(CallView::message_calls(&message)) {
-            if !call.is_known {
+            if !call.is_readable {
                 choice.note_unshowable();
                 continue;
             }
@@ -48,18 +48,18 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 ..ToolCall::default()
             });
         }
-        let (reasoning, refusal) = (message_reasoning(&message), response_items(&message, "refusal"));
+        let (reasoning, refusal) = (message_reasoning(&message), non_empty_text(&message, "refusal"));
         [&reasoning, &refusal].into_iter().flatten().for_each(|text| choice.written.add(text));
         (choice.has_reasoning, choice.is_refused) = (reasoning.is_some(), refusal.is_some());
     }
-    // A message does not state the order; a model writes text before it calls.
+    // A message does not state the order, but models write text before calls.
     choice.last_call_at = choice.text.len();
     choice.note_written();
     choice.end(read_finish(&value, choice.index, has_stop, choice.is_refused));
     choice
 }
 
-/// Returns the number that a choice states, or its position if it states none.
+/// Returns the `index` of a choice, or its position if it has none.
 pub(super) fn choice_index(choice: &Fields<'_>, position: u32) -> u32 {
     let stated = choice.get("index").and_then(Value::as_u64);
     stated.and_then(|index| u32::try_from(index).ok()).unwrap_or(position)
@@ -74,13 +74,13 @@ pub(super) fn message_reasoning(message: &Fields<'_>) -> Option<String> {
             .next()
             .map(|part| part.at("thinking[0].text").and_then(Value::text).unwrap_or_default().into_owned())
     };
-    response_items(message, "reasoning_content")
-        .or_else(|| response_items(message, "reasoning"))
+    non_empty_text(message, "reasoning_content")
+        .or_else(|| non_empty_text(message, "reasoning"))
         .or_else(thinking)
 }
 
 /// Returns a field's text, if present and not empty.
-pub(super) fn response_items(message: &Fields<'_>, name: &str) -> Option<String> {
+pub(super) fn non_empty_text(message: &Fields<'_>, name: &str) -> Option<String> {
     let text = message.get(name).and_then(Value::text)?;
     (!text.is_empty()).then(|| text.into_owned())
 }

@@ -1,30 +1,31 @@
-//! The content of a message: a string, or parts of which some are text.
+//! The content of a message: a string, or a list of parts.
 
-use crate::json::{Decoded, Fields, Kind, Value};
+use crate::json::{DecodedString, Fields, Kind, Value};
 
-/// A message's text, and whether it has exactly the characters that were sent.
+/// The text of a message, and whether it has exactly the characters that were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct MessageText {
     pub(super) text: String,
     /// False if half a surrogate pair became U+FFFD.
-    pub(super) exact: bool,
+    pub(super) is_exact: bool,
 }
 
-impl From<Decoded<'_>> for Text {
-    fn from(decoded: Decoded<'_>) -> Self {
-        Self { text: decoded.text.into_owned(), exact: decoded.exact }
+impl From<DecodedString<'_>> for MessageText {
+    fn from(decoded: DecodedString<'_>) -> Self {
+        Self { text: decoded.text.into_owned(), is_exact: decoded.exact }
     }
 }
 
-/// Returns the text of a `content` value, ignoring parts of other types. Returns `None` for null and other kinds.
-pub(super) fn content_text(content: Value<'_>) -> Option<Text> {
+/// Returns the text of a `content` value without parts of other types. Returns `None` if the value is neither
+/// a string nor a list.
+pub(super) fn content_text(content: Value<'_>) -> Option<MessageText> {
     match content.kind() {
-        Kind::String => content.decode().map(Text::from),
+        Kind::String => content.decode().map(MessageText::from),
         Kind::Array => {
-            let mut whole = Text { text: String::new(), exact: true };
+            let mut whole = MessageText { text: String::new(), is_exact: true };
             for part in text_parts(content).filter_map(Value::decode) {
                 whole.text.push_str(&part.text);
-                whole.exact &= part.exact;
+                whole.is_exact &= part.exact;
             }
             Some(whole)
         }

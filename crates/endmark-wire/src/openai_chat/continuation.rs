@@ -1,12 +1,13 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! Everything that a continuation need not change stays byte for byte, including everything before the cut reply. The
-//! server's prompt cache then still matches. All of these requests change the limit, `stream` and `stream_options`.
-//! They remove `n` and `logprobs`, because one choice is continued and only its text is joined.
+//! Everything that a continuation need not change stays byte for byte, including everything before the cut
+//! reply, so that the server's prompt cache still matches. All of these requests change the limit, `stream`
+//! and `stream_options`. They remove `n` and `logprobs`, because one choice is continued and only its text is
+//! joined.
 
 use super::content::text_parts;
 use super::format::Chat;
-use super::request::{ChatRequest, LimitField, ask_for_usage};
+use super::request::{ChatRequest, LimitField, request_usage};
 use super::tool_call::call_json;
 use crate::ask::{
     Ask, ContinuationRequest, Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text,
@@ -14,9 +15,9 @@ use crate::ask::{
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::request::Request;
-use crate::wire_format::WireAsk;
+use crate::wire_format::WireRequestBuilder;
 
-impl WireAsk for Chat {
+impl WireRequestBuilder for Chat {
     fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let request = ChatRequest::from_value(request.root());
         let body = match ask {
@@ -35,7 +36,7 @@ impl WireAsk for Chat {
             return None;
         }
         let mut edits = Edits::for_document(request.root());
-        ask_for_usage(request.root(), &mut edits);
+        request_usage(request.root(), &mut edits);
         Some(edits.finish())
     }
 
@@ -48,7 +49,7 @@ impl WireAsk for Chat {
     }
 }
 
-/// Fields that offer tools or choose among them. A server rejects one without the others.
+/// Fields that offer tools or choose among them. Servers reject some of them without the others.
 const TOOL_FIELDS: [&str; 5] = ["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"];
 
 /// Fields that force a grammar on the response. They would produce a new document instead of the rest.
@@ -65,10 +66,11 @@ const GRAMMAR_FIELDS: [&str; 9] = [
 ];
 
 impl ChatRequest {
-    /// Asks the server to continue the cut message itself; tools and grammar stay.
+    /// Asks the server to continue the cut message itself. Tools and grammar stay.
     ///
-    /// If the client's own last message is the assistant's, that message is extended, because servers refuse two in a
-    /// row. Never use this with an empty text: llama.cpp treats an empty last message as absent.
+    /// If the client's own last message is the assistant's, that message is extended, because servers refuse
+    /// two consecutive messages of the assistant. The text must not be empty, because llama.cpp treats an
+    /// empty last message as absent.
     ///
     /// ```
     /// use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolPrefill};
@@ -109,11 +111,12 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Returns the text that an echoing server puts before its continuation: the client's own prefill and this text.
-    /// The first form is the plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
+    /// Returns the texts that an echoing server may send before its continuation: the client's own prefill
+    /// and this text. The first text is the plain one. The other has the blank lines that llama.cpp adds
+    /// between the parts of a prefill.
     ///
-    /// For an empty text, this is what such a server puts before its first reply to a prefill. Remove it from the
-    /// text that becomes a [`Partial`].
+    /// With an empty `so_far`, this is what such a server sends before its first reply to a prefill. Remove
+    /// it from the text that becomes a [`Partial`].
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -135,10 +138,11 @@ impl ChatRequest {
         echoes
     }
 
-    /// Asks for the rest in a user message after the cut reply (PC-3).
+    /// Requests the rest with a user message after the cut reply (PC-3).
     ///
-    /// A cut tool call is shown as quoted text and not as a call. Servers reject a call without a result, and a call
-    /// whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
+    /// A cut tool call is shown as quoted text and not as a call. Servers reject a call without a result, and
+    /// a call whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest
+    /// as text.
     pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.apply_terms(terms);
         let root = self.root();
@@ -149,14 +153,14 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Repeats the request with other limits, for a reply whose limit was reached before any text arrived (PC-8
-    /// `empty`).
+    /// Repeats the request with other limits, for a reply that reached its limit before any text arrived
+    /// (PC-8 `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
         self.apply_terms(terms).finish()
     }
 
-    /// Asks for a corrected document instead of this one (PC-6). The grammar stays for a text. Tools are removed, so
-    /// that the response is text even if a tool call's arguments are corrected.
+    /// Requests a corrected document instead of this one (PC-6). For a text, the grammar stays. Tools are
+    /// removed, so that the response is text even for a correction of a tool call's arguments.
     pub fn with_correction(&self, wrong: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.apply_terms(terms);
         for name in TOOL_FIELDS {
@@ -171,7 +175,7 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Edits the request for one choice with this limit, streamed or not.
+    /// Changes the request to these terms and to a single choice.
     fn apply_terms(&self, terms: Terms) -> Edits<'_> {
         let mut edits = self.edits();
         let root = self.root();
@@ -188,7 +192,7 @@ impl ChatRequest {
             edits.set_field(root, "stream", if terms.stream { "true" } else { "false" });
         }
         match root.field("stream_options") {
-            _ if terms.stream && terms.include_usage => ask_for_usage(root, &mut edits),
+            _ if terms.stream && terms.include_usage => request_usage(root, &mut edits),
             Some(options) if terms.stream && self.include_usage => {
                 edits.set_field(options, "include_usage", "false");
             }
@@ -198,7 +202,7 @@ impl ChatRequest {
         edits
     }
 
-    /// Shows the model its own text as the last message, with these fields.
+    /// Appends the model's own text as the last message, with these fields.
     fn show<'a>(&'a self, edits: &mut Edits<'a>, text: &str, fields: &[(&str, String)]) {
         if let Some(message) = self.last_assistant() {
             extend(edits, message, text);
@@ -215,10 +219,10 @@ impl ChatRequest {
         }
     }
 
-    /// Shows the model its own text, and asks for the rest in a user message.
+    /// Appends the model's own text, and a user message that asks for the rest.
     fn show_and_ask<'a>(&'a self, edits: &mut Edits<'a>, text: &str, prompt: &str) {
         let root = self.root();
-        // The last message is now a user message, so servers would reject the client's own prefill fields.
+        // The client's own prefill fields would be rejected, because the last message is now a user message.
         for name in ["continue_final_message", "add_generation_prompt"] {
             edits.remove_field(root, name);
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, ResultTurns, Role, ToolResult, TurnOrder};
 
 use super::format::Chat;
 use crate::conversation::{
@@ -13,13 +13,16 @@ use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
 use crate::wire_format::WireConversation;
 
-/// The results of a message's calls follow directly after it.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: ResultTurns::OnePerResult, user_first: false };
+/// The results of a message's calls follow directly after the message.
+pub(super) const ORDER: TurnOrder = TurnOrder {
+    results_follow_calls: true,
+    turns_of_results: ResultTurns::OnePerResult,
+    begins_with_user: false,
+};
 
-/// Fields in which servers return the model's reasoning, as text and as signed pieces.
-const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
-const SEALED: &str = "reasoning_details";
+/// Fields in which servers return the model's reasoning.
+const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+const SIGNED_REASONING_FIELD: &str = "reasoning_details";
 
 impl WireConversation for Chat {
     fn role(&self, message: Value<'_>) -> Option<Role> {
@@ -37,23 +40,23 @@ impl WireConversation for Chat {
             return Ok((role, vec![result(message, &fields)]));
         }
         let mut parts = Vec::new();
-        parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
-        parts.extend(reasoning(message, SEALED, true));
+        parts.extend(REASONING_FIELDS.into_iter().filter_map(|field| reasoning(message, field, false)));
+        parts.extend(reasoning(message, SIGNED_REASONING_FIELD, true));
         parts.extend(PlacedPart::text_field(message, "content"));
         parts.extend(PlacedPart::items(message, "content", content));
         parts.extend(PlacedPart::text_field(message, "refusal"));
         parts.extend(fields.non_empty("audio").map(|value| PlacedPart {
             value,
             content: Content::Media(Media { kind: "audio".into(), name: None }),
-            spot: RemovablePart::Field(message, "audio"),
-            slot: EditableText::None,
+            removable: RemovablePart::Field(message, "audio"),
+            editable_text: EditableText::None,
         }));
         parts.extend(PlacedPart::items(message, "tool_calls", tool_call));
         parts.extend(fields.non_empty("function_call").map(|value| PlacedPart {
             value,
             content: Content::Call(function(None, value)),
-            spot: RemovablePart::Field(message, "function_call"),
-            slot: EditableText::arguments(value.field("arguments"), true),
+            removable: RemovablePart::Field(message, "function_call"),
+            editable_text: EditableText::arguments(value.field("arguments"), true),
         }));
         Ok((role, parts))
     }
@@ -84,21 +87,21 @@ impl WireConversation for Chat {
         message.map(|message| with_role(message, "assistant")).into_iter().collect()
     }
 
-    // Text and calls as they were received, and the reasoning that some servers require back.
+    // The text and the calls as received, and the reasoning that some servers require back.
     fn stream_items(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
         let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
         let content = if choice.text.is_empty() { "null".to_owned() } else { quote(&choice.text) };
         let mut members = vec!["\"role\":\"assistant\"".to_owned(), format!("\"content\":{content}")];
-        for field in REASONING {
+        for field in REASONING_FIELDS {
             let text: String = deltas().filter_map(|delta| delta.field(field)?.text()).collect();
             if !text.is_empty() {
                 members.push(format!("\"{field}\":{}", quote(&text)));
             }
         }
-        let sealed = deltas().filter_map(|delta| delta.field(SEALED)).flat_map(Value::items);
+        let sealed = deltas().filter_map(|delta| delta.field(SIGNED_REASONING_FIELD)).flat_map(Value::items);
         let sealed: Vec<&str> = sealed.map(Value::raw).collect();
         let calls: Vec<String> = choice.tool_calls.iter().map(call_json).collect();
-        for (field, items) in [(SEALED, sealed.join(",")), ("tool_calls", calls.join(","))] {
+        for (field, items) in [(SIGNED_REASONING_FIELD, sealed.join(",")), ("tool_calls", calls.join(","))] {
             if !items.is_empty() {
                 members.push(format!("\"{field}\":[{items}]"));
             }
@@ -120,7 +123,12 @@ fn parse_role(role: &str) -> Role {
 fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<PlacedPart<'a>> {
     let value = message.non_empty(field)?;
     let content = Content::Reasoning { text: parts_text(value), sealed };
-    Some(PlacedPart { value, content, spot: RemovablePart::Field(message, field), slot: EditableText::None })
+    Some(PlacedPart {
+        value,
+        content,
+        removable: RemovablePart::Field(message, field),
+        editable_text: EditableText::None,
+    })
 }
 
 fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> PlacedPart<'a> {

@@ -5,7 +5,7 @@ use crate::json::{Fields, Kind, Value, quote};
 
 /// Returns an error body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
-/// `kind` begins with `endmark_`. The message states what to do next.
+/// `kind` begins with `endmark_`. The message states how to resolve the error.
 ///
 /// ```
 /// use endmark_wire::openai_chat::error_body;
@@ -41,20 +41,20 @@ pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     read_error_among(root, &Fields::new(root))
 }
 
-/// Returns whether a field `error` states an error. Some servers send the field empty in every chunk.
+/// Returns whether a field `error` contains an error. Some servers send an empty field in every chunk.
 pub(super) fn states_error(error: &Value<'_>) -> bool {
     let is_empty = error.kind() == Kind::Object && error.fields().next().is_none();
     !error.is_blank() && !is_empty && error.as_bool() != Some(false)
 }
 
-/// Returns the same for an object whose fields were already read.
+/// Returns the error in an object whose fields were already read; see [`read_error_field`].
 pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
     let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
     let error = fields.get("error").filter(states_error).or_else(|| is_error().then_some(root))?;
-    let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.word_or_number("message"));
+    let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.text_or_number("message"));
     Some(ProviderError {
         message: message.unwrap_or_else(|| error.raw().to_owned()),
-        kind: error.word_or_number("type"),
-        code: error.word_or_number("code"),
+        kind: error.text_or_number("type"),
+        code: error.text_or_number("code"),
     })
 }

@@ -5,60 +5,61 @@ use std::borrow::Cow;
 use endmark_recovery::Stop;
 
 use super::error::states_error;
-use crate::finish_reasons::Meaning;
+use crate::finish_reasons::FinishMeaning;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::Finish;
 
-/// Reads the end of a choice object, or returns `None` if it has no `finish_reason`, or one that states no end. Some
-/// servers send `""` or `"null"` instead of null on every chunk.
+/// Reads the end of a choice object, or returns `None` if its `finish_reason` is missing or does not state an
+/// end. Some servers send `""` or `"null"` instead of null in every chunk.
 ///
-/// `stop` counts as a stop sequence if the request has any, because most servers cannot distinguish the two. It does
-/// not if the server reports the model's own end. An error in the choice, which `OpenRouter` sends, breaks it off
-/// whatever its word is. `refused` is whether the choice has a refusal, which overrides the word.
+/// If the request has stop sequences, `stop` counts as one of them, because most servers do not distinguish
+/// the two. It does not if the server reports that the model itself ended. An error in the choice, which
+/// `OpenRouter` sends, overrides the finish reason. So does a refusal (`refused`).
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
     let is_failed = choice.get("error").as_ref().is_some_and(states_error);
     let word = choice.get("finish_reason").and_then(Value::text).map(Cow::into_owned);
-    let word = match word.filter(|word| Meaning::find("openai_chat", word) != Meaning::NotEnded) {
+    let word = match word.filter(|word| FinishMeaning::find("openai_chat", word) != FinishMeaning::NotEnded) {
         None if is_failed => "error".to_owned(),
         word => word?,
     };
     let may_be_sequence = match stop_cause(choice) {
         StopCause::Sequence => true,
         StopCause::Model => false,
-        StopCause::Unstated => has_stop,
+        StopCause::Unreported => has_stop,
     };
     let finish = Finish::read("openai_chat", index, word, may_be_sequence)?;
     Some(match finish.stop {
         _ if refused => Finish { stop: Some(Stop::Refused), ..finish },
         Some(Stop::Refused) | None => finish,
-        Some(_) if is_failed => Finish { stop: None, meaning: Meaning::BrokenOff, ..finish },
+        Some(_) if is_failed => Finish { stop: None, meaning: FinishMeaning::BrokenOff, ..finish },
         Some(_) => finish,
     })
 }
 
-/// The cause of the stop, which a server reports in addition to the word.
+/// The cause of a stop, if a server reports it in addition to the finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopCause {
-    /// No report: the server has no field for it.
-    Unstated,
+    /// The server has no field for the cause.
+    Unreported,
     /// The model's own end of turn.
     Model,
     /// One of the request's stop sequences or stop tokens.
     Sequence,
 }
 
-/// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both, a string is the
-/// request's stop sequence. A number is a token: the request's, or one of several that end a turn.
+/// Reads vLLM's `stop_reason` (null means that the model ended) and SGLang's `matched_stop`. In both, a
+/// string is the request's stop sequence. A number is a stop token of the request, or one of several tokens
+/// that end a turn.
 fn stop_cause(choice: &Fields<'_>) -> StopCause {
     if let Some(reason) = choice.get("stop_reason") {
         return match reason.kind() {
             Kind::String => StopCause::Sequence,
             Kind::Null => StopCause::Model,
-            Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StopCause::Unstated,
+            Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StopCause::Unreported,
         };
     }
     let matched = choice.get("matched_stop").map(Value::kind);
-    if matched == Some(Kind::String) { StopCause::Sequence } else { StopCause::Unstated }
+    if matched == Some(Kind::String) { StopCause::Sequence } else { StopCause::Unreported }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::response::ResponseEdit;
 use super::{ChatStream, conversation};
-use crate::closing::LimitPlace;
+use crate::closing::LimitLocation;
 use crate::deciding::fields;
 use crate::provider::{OPENAI_RATE_HEADERS, Provider};
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
@@ -12,22 +12,22 @@ use crate::request::Address;
 use crate::response::ReplyEdit;
 use crate::sse::Frame;
 use crate::stream::Reader;
-use crate::wire_format::{Facts, WireFormat};
-use crate::writer::End;
+use crate::wire_format::{FormatFacts, WireFormat};
+use crate::writer::ReportedEnd;
 
 /// The prefix of Azure's paths.
-const AZURE: &str = "/openai/";
+const AZURE_PREFIX: &str = "/openai/";
 
-/// OpenAI.
+/// OpenAI and its API.
 pub const OPENAI: Provider = Provider {
     name: "openai",
     origin: "https://api.openai.com",
     base_path: "/v1",
     adds_version: false,
     base_url_variable: "OPENAI_BASE_URL",
-    traced_as: "openai",
+    trace_name: "openai",
     headers: &["openai-organization"],
-    keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
+    key_prefixes: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
     rate_headers: &OPENAI_RATE_HEADERS,
 };
 
@@ -35,43 +35,43 @@ pub const OPENAI: Provider = Provider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chat;
 
-static FACTS: Facts = Facts {
+static FACTS: FormatFacts = FormatFacts {
     name: "openai_chat",
     title: "OpenAI Chat Completions",
     provider: &OPENAI,
     route: "/v1/chat/completions",
-    limit_place: LimitPlace { within: &[], names: &["max_completion_tokens", "max_tokens"] },
-    deciding: fields::CHAT,
-    hint: "Send an object with `model` and `messages`.",
+    limit_location: LimitLocation { container_names: &[], names: &["max_completion_tokens", "max_tokens"] },
+    deciding_fields: fields::CHAT,
+    body_hint: "Send an object with `model` and `messages`.",
     conversation_field: "messages",
-    order: conversation::ORDER,
+    turn_order: conversation::ORDER,
     result_keywords: &["\"tool_call_id\""],
     call_keywords: &["\"tool_calls\"", "\"function_call\""],
-    reports_usage_unasked: false,
+    always_reports_usage: false,
     operation: "chat",
     limit_is_required: false,
     calls_need_tools: false,
-    wants_last_event: false,
+    needs_last_event: false,
     credential: ("authorization", "Bearer "),
 };
 
 impl WireFormat for Chat {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &'static FormatFacts {
         &FACTS
     }
 
-    fn owns(&self, path: &str) -> bool {
-        path.starts_with(AZURE)
+    fn owns_path(&self, path: &str) -> bool {
+        path.starts_with(AZURE_PREFIX)
             || path
                 .strip_prefix("/v1/chat/completions")
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Address> {
-        let model = match path.strip_prefix(AZURE) {
+        let model = match path.strip_prefix(AZURE_PREFIX) {
             None if path == "/v1/chat/completions" => None,
             Some("v1/chat/completions") => None,
-            // A deployment is a model with a custom name.
+            // A deployment is a model under a custom name.
             Some(below) => {
                 let named = below.strip_prefix("deployments/")?.strip_suffix("/chat/completions")?;
                 if named.is_empty() || named.contains('/') {
@@ -112,14 +112,14 @@ impl ReplyEdit for ResponseEdit<'_> {
         self.add_tool_calls(choice, calls);
     }
 
-    fn set_end(&mut self, choice: u32, end: End) {
-        let word = if end == End::ToolCalls && self.has_legacy_call(choice) {
+    fn set_end(&mut self, choice: u32, end: ReportedEnd) {
+        let word = if end == ReportedEnd::ToolCalls && self.has_legacy_call(choice) {
             "function_call"
         } else {
-            finish_word(end)
+            finish_reason(end)
         };
         self.set_finish(choice, word);
-        if end != End::Cut {
+        if end != ReportedEnd::Cut {
             self.remove_error(choice);
         }
     }
@@ -138,10 +138,10 @@ impl ReplyEdit for ResponseEdit<'_> {
 }
 
 /// Returns the finish reason for an end.
-pub(super) fn finish_word(end: End) -> &'static str {
+pub(super) fn finish_reason(end: ReportedEnd) -> &'static str {
     match end {
-        End::Turn => "stop",
-        End::ToolCalls => "tool_calls",
-        End::Cut => "length",
+        ReportedEnd::Turn => "stop",
+        ReportedEnd::ToolCalls => "tool_calls",
+        ReportedEnd::Cut => "length",
     }
 }

@@ -9,11 +9,11 @@ use super::format::Chat;
 use crate::edit::Edits;
 use crate::error::RequestError;
 use crate::json::{Fields, Kind, Value, quote};
-use crate::request::{Address, Tool, View};
+use crate::request::{Address, RequestView, Tool};
 use crate::wire_format::WireRequest;
 
 impl WireRequest for Chat {
-    fn view(&self, root: Value<'_>, address: &Address) -> View {
+    fn view(&self, root: Value<'_>, address: &Address) -> RequestView {
         let mut view = view(root);
         if let Some(deployment) = &address.model {
             deployment.clone_into(&mut view.model);
@@ -24,7 +24,10 @@ impl WireRequest for Chat {
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = functions(root).filter_map(|function| {
             let schema = function.field("parameters").and_then(|schema| schema.as_kind(Kind::Object));
-            Some(Tool { name: function.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+            Some(Tool {
+                name: function.non_empty_text("name")?,
+                schema: schema.map(|schema| schema.raw().to_owned()),
+            })
         });
         tools.collect()
     }
@@ -105,7 +108,7 @@ impl ChatRequest {
         Ok(Self::from_value(root))
     }
 
-    /// Reads the request in this object.
+    /// Reads a request from this object.
     pub(super) fn from_value(root: Value<'_>) -> Self {
         let view = view(root);
         Self {
@@ -130,12 +133,12 @@ impl ChatRequest {
         self.body.as_bytes()
     }
 
-    /// Returns the JSON Schema of a tool's arguments, as written, or `None` for a tool that the request does not
-    /// name.
+    /// Returns the JSON Schema of a tool's arguments, as written, or `None` if the request does not offer the
+    /// tool.
     pub fn tool_schema(&self, name: &str) -> Option<String> {
         let parameters = self
             .functions()
-            .filter(|function| word(*function, "name") == name)
+            .filter(|function| text_or_empty(*function, "name") == name)
             .last()?
             .field("parameters")?;
         (parameters.kind() == Kind::Object).then(|| parameters.raw().to_owned())
@@ -143,10 +146,10 @@ impl ChatRequest {
 
     /// Returns the names of the tools that the request offers, in order.
     pub fn tool_names(&self) -> Vec<String> {
-        self.functions().map(|function| word(function, "name")).collect()
+        self.functions().map(|function| text_or_empty(function, "name")).collect()
     }
 
-    /// Returns the request for another model, for an upstream with other models.
+    /// Returns the request with another model, for an upstream that lacks the requested one.
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -158,7 +161,7 @@ impl ChatRequest {
     pub fn for_model(&self, model: &str) -> Self {
         let mut edits = self.edits();
         edits.set_field(self.root(), "model", &quote(model));
-        // A request remains a request when one string in it changes.
+        // Changing one string cannot make the request invalid.
         Self::parse(&edits.finish()).unwrap_or_else(|_| self.clone())
     }
 
@@ -170,10 +173,10 @@ impl ChatRequest {
         Edits::for_document(self.root())
     }
 
-    /// Returns the last message, if it is the assistant's and unfinished.
+    /// Returns the last message, if the assistant wrote it and it is unfinished.
     pub(super) fn last_assistant(&self) -> Option<Value<'_>> {
         let last = self.root().field("messages")?.items().last()?;
-        is_unfinished(&word(last, "role"), last).then_some(last)
+        is_unfinished(&text_or_empty(last, "role"), last).then_some(last)
     }
 
     fn functions(&self) -> impl Iterator<Item = Value<'_>> {
@@ -181,8 +184,8 @@ impl ChatRequest {
     }
 }
 
-/// Makes the request in this object ask for the usage of its stream. Its other `stream_options` stay.
-pub(crate) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
+/// Adds a request for the stream's usage. Other `stream_options` stay.
+pub(crate) fn request_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
     match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
         Some(options) => edits.set_field(options, "include_usage", "true"),
         None => edits.set_field(root, "stream_options", "{\"include_usage\":true}"),
@@ -196,15 +199,15 @@ pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     tools.filter_map(|tool| tool.field("function")).chain(legacy)
 }
 
-/// Reads the parts of a request that the gateway needs.
-pub(super) fn view(root: Value<'_>) -> View {
+/// Reads the facts about a request that the gateway needs.
+pub(super) fn view(root: Value<'_>) -> RequestView {
     let fields = Fields::new(root);
     let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);
     let only_passes = messages.is_none();
     let message_text =
         |message: Value<'_>| content_text(message.field("content")?).map(|content| content.text);
     let last = messages.and_then(|messages| messages.items().last());
-    let last = last.filter(|message| is_unfinished(&word(*message, "role"), *message));
+    let last = last.filter(|message| is_unfinished(&text_or_empty(*message, "role"), *message));
 
     let limit = read_limit(&fields);
     let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
@@ -216,7 +219,7 @@ pub(super) fn view(root: Value<'_>) -> View {
     let schema = response_format.as_ref().and_then(|format| {
         format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
     });
-    View {
+    RequestView {
         model: fields.get("model").and_then(Value::text).unwrap_or_default().into_owned(),
         stream,
         include_usage: stream && asks_for_usage == Some(true),
@@ -237,7 +240,7 @@ pub(super) fn view(root: Value<'_>) -> View {
             .filter(|schema| schema.kind() == Kind::Object)
             .map(|schema| schema.raw().to_owned()),
         conversation: None,
-        only_passes,
+        is_pass_through: only_passes,
     }
 }
 
@@ -246,7 +249,8 @@ fn read_limit(fields: &Fields<'_>) -> Option<(LimitField, u64)> {
     limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens))
 }
 
-/// Returns whether a reply continues this last message: it is the assistant's, and not a tool call.
+/// Returns whether a reply continues this last message, because the assistant wrote it and it is not a tool
+/// call.
 fn is_unfinished(role: &str, message: Value<'_>) -> bool {
     let calls = || {
         ["tool_calls", "function_call"]
@@ -256,7 +260,7 @@ fn is_unfinished(role: &str, message: Value<'_>) -> bool {
     role == "assistant" && !calls()
 }
 
-fn word(object: Value<'_>, name: &str) -> String {
+fn text_or_empty(object: Value<'_>, name: &str) -> String {
     object.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned).unwrap_or_default()
 }
 

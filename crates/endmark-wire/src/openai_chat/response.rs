@@ -16,7 +16,7 @@ use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::{Choice, ToolCall, Usage};
-use crate::request::{Request, View};
+use crate::request::{Request, RequestView};
 use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
@@ -27,7 +27,7 @@ impl WireReply for Chat {
         root.has_text("object", "chat.completion")
     }
 
-    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+    fn reply(&self, root: Value<'_>, request: &RequestView) -> Result<Reply, ResponseError> {
         read_reply(root, request.has_stop)
     }
 
@@ -81,7 +81,7 @@ pub struct ChatResponse {
     pub model: String,
     /// The choices, in the order of the response.
     pub choices: Vec<Choice>,
-    /// Token counts by the server. With several choices some servers count only one of them.
+    /// Token counts by the server. With several choices, some servers count only one of them.
     pub usage: Option<Usage>,
 }
 
@@ -104,16 +104,16 @@ impl ChatResponse {
     }
 }
 
-/// Reads a response. With several choices some servers count the tokens of only one.
+/// Reads a response. With several choices, some servers count the tokens of only one.
 fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
     let fields = Fields::new(root);
     let choices = fields.get("choices").filter(|choices| choices.kind() == Kind::Array);
-    let choices = choices.ok_or(ResponseError::Without("choices"))?;
+    let choices = choices.ok_or(ResponseError::MissingField("choices"))?;
     let choices = (0..).zip(choices.items());
     Ok(Reply {
         id: fields.get("id").and_then(Value::text).map(std::borrow::Cow::into_owned),
         model: fields.get("model").and_then(Value::text).unwrap_or_default().into_owned(),
-        tier: root.word("service_tier"),
+        tier: root.non_empty_text("service_tier"),
         choices: choices.map(|(position, choice)| read_choice(choice, position, has_stop)).collect(),
         usage: usage_among(&fields).or_else(|| {
             let usages: Vec<_> = fields.get("choices").into_iter().flat_map(usage_by_choice).collect();
@@ -122,8 +122,8 @@ fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
     })
 }
 
-/// Edits of a response. Anything unchanged stays byte for byte. Edits of a choice or call that the response lacks are
-/// ignored.
+/// Edits of a response. Everything else stays byte for byte. Edits of a choice or call that the response
+/// lacks are ignored.
 #[derive(Debug, Clone)]
 pub struct ResponseEdit<'a> {
     edits: Edits<'a>,
@@ -156,15 +156,15 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Sets all calls of a choice, for servers that took the beginning of a call for text. An empty list changes
-    /// nothing: servers refuse it if a client sends the message back.
+    /// Sets all calls of a choice, for servers that treated the beginning of a call as text. An empty list
+    /// changes nothing, because servers refuse one if a client sends the message back.
     pub fn set_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice).filter(|_| !calls.is_empty()) else { return };
         let calls: Vec<String> = calls.iter().map(call_json).collect();
         self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
     }
 
-    /// Adds calls after those of a choice.
+    /// Adds calls after the existing calls of a choice.
     pub(super) fn add_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice) else { return };
         match message.field("tool_calls").and_then(|own| own.as_kind(Kind::Array)) {
@@ -180,9 +180,9 @@ impl<'a> ResponseEdit<'a> {
     }
 
     /// Sets a choice's `finish_reason`.
-    pub fn set_finish(&mut self, choice: u32, word: &str) {
+    pub fn set_finish(&mut self, choice: u32, reason: &str) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
-            self.edits.set_field(choice, "finish_reason", &quote(word));
+            self.edits.set_field(choice, "finish_reason", &quote(reason));
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Sets the counts of `usage`. Its other details stay.
+    /// Sets the counts of `usage`. Other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);
     }
@@ -208,7 +208,8 @@ impl<'a> ResponseEdit<'a> {
         self.edits.finish()
     }
 
-    /// Drops logprobs: the rest has none, and those of the beginning would be mistaken for all of the text.
+    /// Drops logprobs. The continuation has none, and those of the beginning would look like those of the
+    /// whole text.
     fn drop_logprobs(&mut self, choice: u32) {
         let choice = find_choice(self.edits.original(), choice);
         if let Some(choice) = choice.filter(|choice| choice.field("logprobs").is_some()) {
@@ -222,9 +223,10 @@ impl<'a> ResponseEdit<'a> {
             .filter(|message| message.kind() == Kind::Object)
     }
 
-    /// Appends to the last text part if the text extends the current one. Otherwise one string replaces all parts.
+    /// Appends to the last text part if the new text extends the current one. Otherwise one string replaces
+    /// all parts.
     fn set_parts(&mut self, content: Value<'a>, text: &str) {
-        let held = content_text(content).filter(|held| held.exact);
+        let held = content_text(content).filter(|held| held.is_exact);
         let rest = held.as_ref().and_then(|held| text.strip_prefix(held.text.as_str()));
         match (rest, text_parts(content).last()) {
             (Some(rest), Some(part)) => self.edits.append_text(part, rest),
@@ -233,7 +235,8 @@ impl<'a> ResponseEdit<'a> {
     }
 }
 
-/// Returns the choice with this number, if it is an object. A choice without a number has its position as number.
+/// Returns the choice with this number, if it is an object. The number of a choice without one is its
+/// position.
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use endmark_recovery::Ending;
 
-use super::choice::{choice_index, message_reasoning, response_items};
+use super::choice::{choice_index, message_reasoning, non_empty_text};
 use super::content::{content_text, has_other_content};
 use super::error::read_error_among;
 use super::finish::read_finish;
@@ -13,14 +13,14 @@ use super::tool_call::CallView;
 use super::usage::{choice_usage, sum_choices, usage_among};
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
-use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
+use crate::reply::{Choice, ChoicePiece, Event, EventError, Fidelity, Piece, Received, Usage};
 use crate::sse::Frame;
-use crate::stream::{Data, frame_data, parse_data};
+use crate::stream::{FrameData, frame_data, parse_data};
 
-/// Reads a stream, and stores the received reply (PC-9).
+/// Reads a stream and assembles its reply (PC-9).
 ///
-/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
-/// choice is [mendable](Choice::mendable). Chunks are still read.
+/// It stores at most `keep_bytes` of texts, names and arguments. Beyond that limit it drops everything
+/// stored, and no choice is [mendable](Choice::is_mendable). Chunks are still read.
 ///
 /// ```
 /// use endmark_wire::openai_chat::{ChatRequest, ChatStream};
@@ -29,7 +29,7 @@ use crate::stream::{Data, frame_data, parse_data};
 /// stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#)?;
 /// stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#)?;
 /// let chunk = stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#)?;
-/// assert_eq!(chunk.finishes[0].word, "length");
+/// assert_eq!(chunk.finishes[0].reason, "length");
 /// assert_eq!(stream.choices()[0].text, "Hello");
 /// let rest = r#"{"id":"c1","choices":[{"index":0,"delta":{"content":", world"},"finish_reason":null}]}"#;
 /// assert_eq!(stream.template().text_chunk(0, ", world"), rest.as_bytes());
@@ -40,14 +40,15 @@ pub struct ChatStream {
     has_stop: bool,
     received: Received,
     template: Option<Template>,
-    fallback: Template,
-    /// Whether pieces of calls arrived that have neither id nor name.
-    names_once: bool,
-    /// The counts of choices that have their own.
-    usages: BTreeMap<u32, Usage>,
+    fallback_template: Template,
+    /// Whether the server sends an id and a name only at the beginning of a call, as shown by pieces without
+    /// them.
+    names_calls_once: bool,
+    /// The counts of choices that have counts of their own.
+    choice_usages: BTreeMap<u32, Usage>,
 }
 
-/// More choices than a request can ask for. The counts of further ones are not kept.
+/// No request can ask for more choices than this. The counts of further choices are not kept.
 const MAX_COUNTED_CHOICES: usize = 128;
 
 /// Returns whether an item of `choices` contains only a role, as the first chunk of most servers does.
@@ -68,16 +69,16 @@ impl ChatStream {
             has_stop,
             received: Received::new(keep_bytes),
             template: None,
-            fallback: Template::new(model),
-            names_once: false,
-            usages: BTreeMap::new(),
+            fallback_template: Template::new(model),
+            names_calls_once: false,
+            choice_usages: BTreeMap::new(),
         }
     }
 
-    /// Reads a frame. A comment is an empty event.
+    /// Reads a frame. A comment results in an empty event.
     ///
-    /// After a broken chunk the reply is incomplete. The part before it is stored, but everything after it lacks its
-    /// content. Once another chunk is read, no choice is mendable.
+    /// After a broken chunk, later events may lack its content. The content before it stays available, but no
+    /// choice is mendable once another chunk is read.
     pub fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let data = frame_data(frame, &mut self.received)?;
         Ok(self.read_data(data))
@@ -89,17 +90,17 @@ impl ChatStream {
         Ok(self.read_data(data))
     }
 
-    fn read_data(&mut self, data: Data<'_>) -> Event {
+    fn read_data(&mut self, data: FrameData<'_>) -> Event {
         let root = match data {
-            Data::Nothing => return Event::idle(),
-            Data::Done => {
+            FrameData::Nothing => return Event::idle(),
+            FrameData::Done => {
                 let done = Event { is_done: true, ..Event::default() };
                 self.received.note_event(&done, None);
                 return done;
             }
-            Data::Object(root) => root,
+            FrameData::Object(root) => root,
         };
-        // The same few fields of every chunk are read. One pass finds all of them.
+        // Only a few fields are read. One pass finds all of them.
         let fields = Fields::new(root);
         let error = read_error_among(root, &fields);
         let mut event = Event { has_no_choices: true, error, ..Event::default() };
@@ -116,13 +117,13 @@ impl ChatStream {
         }
         if !event.has_no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
-            self.received.note_identity(root.word("model"), root.word("id"));
+            self.received.note_identity(root.non_empty_text("model"), root.non_empty_text("id"));
         }
         event.usage = usage_among(&fields).or_else(|| self.count_choices(counted));
-        // A chunk without choices may report what Azure filtered in the request.
+        // A chunk without choices may contain Azure's filter results for the prompt.
         let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
-        event.opens = event.error.is_none() && choices.is_some_and(opens);
-        // llama.cpp counts here if usage was not requested.
+        event.only_begins = event.error.is_none() && choices.is_some_and(opens);
+        // llama.cpp reports the count here if the request did not ask for usage.
         let counted = fields.get("timings").and_then(|timings| timings.field("predicted_n"));
         self.received.note_event(&event, counted.and_then(Value::as_u64));
         event
@@ -148,7 +149,7 @@ impl ChatStream {
         self.received.model()
     }
 
-    /// Returns the tokens of the whole reply, once they were counted.
+    /// Returns the tokens of the whole reply, or `None` before they are counted.
     pub fn usage(&self) -> Option<&Usage> {
         self.received.usage()
     }
@@ -168,32 +169,32 @@ impl ChatStream {
         self.received.is_done()
     }
 
-    /// Returns the common fields of this stream's chunks, for building more of them.
+    /// Returns the common fields of this stream's chunks, from which further chunks can be built.
     pub fn template(&self) -> &Template {
-        self.template.as_ref().unwrap_or(&self.fallback)
+        self.template.as_ref().unwrap_or(&self.fallback_template)
     }
 
-    /// Replaces the counts of these choices. Returns the counts of the reply.
+    /// Replaces the counts of these choices. Returns the counts of the whole reply.
     fn count_choices(&mut self, counted: Vec<(u32, Usage)>) -> Option<Usage> {
         if counted.is_empty() {
             return None;
         }
         for (index, usage) in counted {
-            if self.usages.len() < MAX_COUNTED_CHOICES || self.usages.contains_key(&index) {
-                self.usages.insert(index, usage);
+            if self.choice_usages.len() < MAX_COUNTED_CHOICES || self.choice_usages.contains_key(&index) {
+                self.choice_usages.insert(index, usage);
             }
         }
-        sum_choices(self.usages.values())
+        sum_choices(self.choice_usages.values())
     }
 
-    /// Reads an item of `choices`. Returns whether it only opens a reply.
+    /// Reads an item of `choices`. Returns whether it only contains a role.
     fn read_choice(&mut self, value: &Fields<'_>, index: u32, event: &mut Event) -> bool {
         let mut fidelity = Fidelity::Exact;
         let delta = value.get("delta").map(Fields::new);
         if let Some(delta) = &delta {
             let ends = value.non_empty("finish_reason").is_some();
             self.read_pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
-            // No continuation can contain audio.
+            // No request can contain audio of the assistant.
             fidelity = fidelity.max(Fidelity::partial_if(delta.non_empty("audio").is_some()));
             if has_other_content(delta) {
                 self.note_unrequestable(index);
@@ -202,15 +203,15 @@ impl ChatStream {
             self.received.add_pieces(index, &[], false);
         }
         let refused = self.choice_at(index).is_some_and(|choice| choice.is_refused);
-        // Next to an error the finish reason adds nothing: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
+        // Ignore the finish reason next to an error: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
         let finish = read_finish(value, index, self.has_stop, refused).filter(|_| event.error.is_none());
         event.finishes.extend(finish.clone());
         self.received.end(index, finish, fidelity);
         is_bare(value, delta.as_ref())
     }
 
-    /// Records a part that only the server can produce. Its position in the text is unknown, so received text is
-    /// still judged.
+    /// Records a part that only the server can produce. Its position in the text is unknown, so the received
+    /// text is still judged.
     fn note_unrequestable(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
             self.received.note_extra_content(choice);
@@ -219,17 +220,17 @@ impl ChatStream {
         }
     }
 
-    /// Reads a delta. Content of several kinds is taken in the order in which a model writes it.
+    /// Reads a delta. Content of several kinds is read in the order in which models write it.
     fn read_pieces(
         &mut self,
         delta: &Fields<'_>,
         choice: u32,
         ends: bool,
         fidelity: &mut Fidelity,
-        pieces: &mut Vec<Delta>,
+        pieces: &mut Vec<ChoicePiece>,
     ) {
         let before = pieces.len();
-        let mut push = |piece| pieces.push(Delta { choice, piece });
+        let mut push = |piece| pieces.push(ChoicePiece { choice, piece });
         if let Some(reasoning) = message_reasoning(delta) {
             push(Piece::Reasoning(reasoning));
         }
@@ -238,38 +239,44 @@ impl ChatStream {
             piece.map_or_else(|| content_text(content), |piece| Some(piece.into()))
         });
         if let Some(content) = content {
-            *fidelity = (*fidelity).max(Fidelity::from_exactness(content.exact));
+            *fidelity = (*fidelity).max(Fidelity::from_exactness(content.is_exact));
             if !content.text.is_empty() {
                 push(Piece::Text(content.text));
             }
         }
-        if let Some(refusal) = response_items(delta, "refusal") {
+        if let Some(refusal) = non_empty_text(delta, "refusal") {
             push(Piece::Refusal(refusal));
         }
         self.received.add_pieces(choice, pieces.get(before..).unwrap_or_default(), false);
         for call in CallView::message_calls(delta) {
-            if call.is_known {
-                pieces.push(self.call(&call, choice, ends, fidelity));
+            if call.is_readable {
+                pieces.push(self.read_call(&call, choice, ends, fidelity));
             } else {
                 self.received.note_unrequestable(choice);
             }
         }
     }
 
-    /// Reads the piece of a call. The next piece in the same delta may begin another call.
-    fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
-        let owner = piece_owner(call, choice, &self.received, ends, self.names_once);
+    /// Reads a piece of a call. Another piece in the same delta may begin the next call.
+    fn read_call(
+        &mut self,
+        call: &CallView<'_>,
+        choice: u32,
+        ends: bool,
+        fidelity: &mut Fidelity,
+    ) -> ChoicePiece {
+        let owner = piece_owner(call, choice, &self.received, ends, self.names_calls_once);
         let index = owner.call;
-        self.names_once |= call.index.is_some() && call.id.is_none() && call.name.is_none();
+        self.names_calls_once |= call.index.is_some() && call.id.is_none() && call.name.is_none();
         let piece = call.arguments.and_then(|piece| self.received.decode(choice, Some(index), piece));
         let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
         let (arguments, exact) = piece.unwrap_or_else(|| call.arguments_text());
         *fidelity = (*fidelity).max(Fidelity::from_exactness(exact));
         let piece = Piece::ToolCall { index, id: call.id.clone(), name: call.name.clone(), arguments };
-        let delta = Delta { choice, piece };
+        let delta = ChoicePiece { choice, piece };
         self.received.add_pieces(choice, std::slice::from_ref(&delta), call.legacy);
         if owner.is_uncertain {
-            // Nothing can be requested after a piece that may belong to two calls.
+            // If it is uncertain which call a piece belongs to, the choice cannot be continued.
             self.received.note_extra_content(choice);
         }
         if call.free_text {

@@ -1,4 +1,4 @@
-//! Chunks that continue a stream after its own have ended, and edits of chunks in place.
+//! Builds chunks that continue a stream after the upstream's last chunk, and edits chunks in place.
 
 use serde_json::value::RawValue;
 
@@ -10,28 +10,30 @@ use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::{EventError, ToolCall, Usage};
 
 /// Fields with the same value in every chunk of a stream. Other fields belong to a single chunk.
-const ENVELOPE: [&str; 7] =
+const ENVELOPE_FIELDS: [&str; 7] =
     ["id", "object", "created", "model", "provider", "service_tier", "system_fingerprint"];
 
-/// Maximum length of a field in written chunks. It comes from outside, and would be kept for the whole stream.
-const MAX_FIELD_BYTES: usize = 4096;
+/// Maximum length of a repeated envelope field in bytes. The upstream controls these fields, and they are
+/// kept for the whole stream.
+const MAX_ENVELOPE_FIELD_BYTES: usize = 4096;
 
-/// The common fields of a stream's chunks, as the server writes them, from which further chunks are built.
+/// The common fields of a stream's chunks, as the server wrote them. Further chunks are built from them.
 ///
-/// Each method returns the JSON of one chunk; [`sse::data_frame`](crate::sse::data_frame) turns it into a frame.
+/// Each method returns the JSON of one chunk. [`sse::data_frame`](crate::sse::data_frame) turns it into a
+/// frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// The envelope's fields with the commas after them.
+    /// The envelope's fields, each followed by a comma.
     envelope: String,
 }
 
 impl Template {
-    /// Creates a template for a stream of which no chunk arrived.
+    /// Creates a template for a stream without a received chunk.
     pub fn new(model: &str) -> Self {
         Self::with_id("chatcmpl-endmark", model)
     }
 
-    /// Does the same for a stream with this id.
+    /// Creates a template for a stream with this id and without a received chunk.
     pub(super) fn with_id(id: &str, model: &str) -> Self {
         let (id, model) = (quote(id), quote(model));
         let envelope =
@@ -43,8 +45,10 @@ impl Template {
     pub(super) fn read(chunk: Value<'_>) -> Self {
         let fields = Fields::new(chunk);
         let mut envelope = String::new();
-        for name in ENVELOPE {
-            if let Some(value) = fields.get(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
+        for name in ENVELOPE_FIELDS {
+            if let Some(value) =
+                fields.get(name).filter(|value| value.raw().len() <= MAX_ENVELOPE_FIELD_BYTES)
+            {
                 envelope.push_str(&quote(name));
                 envelope.push(':');
                 envelope.push_str(value.raw());
@@ -56,7 +60,7 @@ impl Template {
 
     /// Returns a chunk with the next characters of a choice's text.
     pub fn text_chunk(&self, choice: u32, text: &str) -> Vec<u8> {
-        self.delta(choice, &format!("{{\"content\":{}}}", quote(text)))
+        self.delta_chunk(choice, &format!("{{\"content\":{}}}", quote(text)))
     }
 
     /// Returns a chunk that begins a tool call: its id, its name and its arguments so far.
@@ -64,27 +68,28 @@ impl Template {
         let (kind, field) = call_form(call);
         let function = format!("{{\"name\":{},\"{field}\":{}}}", quote(&call.name), quote(&call.arguments));
         if call.legacy {
-            return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
+            return self.delta_chunk(choice, &format!("{{\"function_call\":{function}}}"));
         }
         let id = call.id.as_ref().map(|id| format!("\"id\":{},", quote(id))).unwrap_or_default();
         let call = format!("{{\"index\":{},{id}\"type\":\"{kind}\",\"{kind}\":{function}}}", call.index);
-        self.delta(choice, &format!("{{\"tool_calls\":[{call}]}}"))
+        self.delta_chunk(choice, &format!("{{\"tool_calls\":[{call}]}}"))
     }
 
-    /// Returns a chunk with the next characters of a call's arguments. It uses only the place and the form of `call`.
+    /// Returns a chunk with the next characters of a call's arguments. It uses only the position and the form
+    /// of `call`.
     pub fn tool_arguments_chunk(&self, choice: u32, call: &ToolCall, arguments: &str) -> Vec<u8> {
         let (kind, field) = call_form(call);
         let function = format!("{{\"{field}\":{}}}", quote(arguments));
         if call.legacy {
-            return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
+            return self.delta_chunk(choice, &format!("{{\"function_call\":{function}}}"));
         }
         let index = call.sent_index().map(|index| format!("\"index\":{index},")).unwrap_or_default();
-        self.delta(choice, &format!("{{\"tool_calls\":[{{{index}\"{kind}\":{function}}}]}}"))
+        self.delta_chunk(choice, &format!("{{\"tool_calls\":[{{{index}\"{kind}\":{function}}}]}}"))
     }
 
-    /// Returns a chunk that ends a choice, with Endmark's statement about it.
-    pub fn finish_chunk(&self, choice: u32, word: &str, endmark: Option<&RawValue>) -> Vec<u8> {
-        let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quote(word));
+    /// Returns a chunk that ends a choice, with Endmark's statement about the choice.
+    pub fn finish_chunk(&self, choice: u32, reason: &str, endmark: Option<&RawValue>) -> Vec<u8> {
+        let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quote(reason));
         let endmark = endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default();
         self.chunk(&format!("\"choices\":[{choice}]{endmark}"))
     }
@@ -94,7 +99,7 @@ impl Template {
         self.chunk(&format!("\"choices\":[],\"usage\":{}", usage_json(usage)))
     }
 
-    fn delta(&self, choice: u32, delta: &str) -> Vec<u8> {
+    fn delta_chunk(&self, choice: u32, delta: &str) -> Vec<u8> {
         self.chunk(&format!("\"choices\":[{{\"index\":{choice},\"delta\":{delta},\"finish_reason\":null}}]"))
     }
 
@@ -103,8 +108,8 @@ impl Template {
     }
 }
 
-/// Edits of one chunk of a stream. Anything unchanged stays byte for byte. Edits of a choice that the chunk lacks are
-/// ignored.
+/// Edits of one chunk of a stream. Everything else stays byte for byte. Edits of a choice that the chunk
+/// lacks are ignored.
 ///
 /// ```
 /// use endmark_wire::openai_chat::ChunkEdit;
@@ -125,14 +130,14 @@ impl<'a> ChunkEdit<'a> {
         if root.kind() == Kind::Object {
             Ok(Self { edits: Edits::for_document(root) })
         } else {
-            Err(EventError::NoObject)
+            Err(EventError::NotAnObject)
         }
     }
 
     /// Sets a choice's `finish_reason`; `None` leaves the choice open.
-    pub fn set_finish(&mut self, choice: u32, word: Option<&str>) {
+    pub fn set_finish(&mut self, choice: u32, reason: Option<&str>) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
-            self.edits.set_field(choice, "finish_reason", &word.map_or_else(|| "null".to_owned(), quote));
+            self.edits.set_field(choice, "finish_reason", &reason.map_or_else(|| "null".to_owned(), quote));
         }
     }
 
@@ -144,7 +149,7 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Removes the end of a choice, and its text or its calls.
+    /// Removes the end of a choice and, if the flags are set, its text or its calls.
     pub(super) fn remove_end(&mut self, choice: u32, text: bool, calls: bool) {
         let Some(choice) = find_choice(self.edits.original(), choice) else { return };
         self.edits.set_field(choice, "finish_reason", "null");
@@ -155,9 +160,9 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Reduces a choice to its end, for a client that gets its text and calls from elsewhere. Logprobs go with the
-    /// text.
-    pub(super) fn leave_end(&mut self, choice: u32, word: &str) {
+    /// Reduces a choice to its end, because separate chunks contain its text and calls. Removes the logprobs,
+    /// too.
+    pub(super) fn reduce_to_end(&mut self, choice: u32, word: &str) {
         self.remove_end(choice, true, true);
         self.set_finish(choice, Some(word));
         if let Some(choice) = find_choice(self.edits.original(), choice) {
@@ -165,7 +170,7 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Sets the counts of `usage`. Its other details stay.
+    /// Sets the counts of `usage`. Other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);
     }

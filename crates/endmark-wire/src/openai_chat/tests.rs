@@ -1,4 +1,4 @@
-//! Properties that hold for any input from servers.
+//! Properties that hold for any input from a server.
 
 use proptest::prelude::*;
 use serde_json::{Value as Tree, json};
@@ -40,7 +40,7 @@ fn any_field() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Returns whether every call in a delta may be a function call, by its type.
+/// Returns whether every call in a delta could be a function call, by its type.
 fn calls_only_functions(delta: &Tree) -> bool {
     delta["tool_calls"].as_array().into_iter().flatten().all(|call| match &call["type"] {
         Tree::Null => true,
@@ -62,9 +62,9 @@ fn any_delta() -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any chunks, exactly the content of the pieces is kept.
+    /// For any chunks, the assembled reply is exactly the content of the pieces.
     #[test]
-    fn exactly_the_received_content_is_kept(
+    fn the_received_content_is_kept_exactly(
         chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_delta(), any_field()), 0..3), 0..5),
     ) {
         let request = ChatRequest::parse(br#"{"messages":[]}"#).unwrap();
@@ -91,14 +91,14 @@ proptest! {
             prop_assert_eq!(&choice.text, &texts[index]);
             let kept: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
             prop_assert_eq!(kept, arguments[index].len());
-            prop_assert_eq!(choice.received, kept + choice.text.len());
-            prop_assert!(choice.mendable);
+            prop_assert_eq!(choice.received_bytes, kept + choice.text.len());
+            prop_assert!(choice.is_mendable);
             // No request can contain a call of another kind.
             prop_assert_eq!(choice.has_unrequestable_part, !only_functions[index]);
         }
     }
 
-    /// Any response can be edited, and is JSON afterwards.
+    /// Any response can be edited, and the result is JSON.
     #[test]
     fn any_response_can_be_edited(choices in prop::collection::vec((any_field(), any_field()), 0..3), usage in any_field()) {
         let choices: Vec<Tree> =
@@ -121,7 +121,7 @@ proptest! {
             if before["message"].is_object() {
                 prop_assert_eq!(&choice.text, "new");
             }
-            prop_assert_eq!(&choice.finish.as_ref().unwrap().word, "stop");
+            prop_assert_eq!(&choice.finish.as_ref().unwrap().reason, "stop");
             let set = choice.tool_calls.iter().all(|call| call.arguments.is_empty() || call.arguments == "{}");
             prop_assert!(set);
         }

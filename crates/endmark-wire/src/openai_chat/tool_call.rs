@@ -14,27 +14,28 @@ pub(super) fn call_json(call: &ToolCall) -> String {
     )
 }
 
-/// Returns a call's `type`, which is also the name of its object, and the field with the arguments in that object.
+/// Returns a call's `type`, which is also the name of its object, and the name of the arguments' field in
+/// that object.
 pub(super) fn call_form(call: &ToolCall) -> (&'static str, &'static str) {
-    if call.free_text { (CUSTOM, "input") } else { ("function", "arguments") }
+    if call.free_text { (CUSTOM_TYPE, "input") } else { ("function", "arguments") }
 }
 
-/// The type of a call of a tool that takes free text.
-const CUSTOM: &str = "custom";
+/// The type of a call of a tool that accepts free text.
+const CUSTOM_TYPE: &str = "custom";
 
 /// The present fields of an item of `tool_calls`, or of a `function_call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallView<'a> {
-    /// The index that it states.
+    /// The stated index.
     pub(super) index: Option<u32>,
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
     /// The value with the arguments.
     pub(super) arguments: Option<Value<'a>>,
     pub(super) legacy: bool,
-    /// Whether it calls a function or a custom tool. The content of other calls is not read.
-    pub(super) is_known: bool,
-    /// Whether it calls a custom tool, which takes free text.
+    /// Whether it calls a function or a custom tool. Other calls are not read.
+    pub(super) is_readable: bool,
+    /// Whether it calls a custom tool, which accepts free text.
     pub(super) free_text: bool,
 }
 
@@ -43,14 +44,14 @@ impl<'a> CallView<'a> {
     pub(super) fn message_calls(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
         let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| {
             let (free_text, is_function) = (calls_custom(call), calls_function(call));
-            let (kind, field) = if free_text { (CUSTOM, "input") } else { ("function", "arguments") };
+            let (kind, field) = if free_text { (CUSTOM_TYPE, "input") } else { ("function", "arguments") };
             CallView {
                 index: call
                     .field("index")
                     .and_then(Value::as_u64)
                     .and_then(|index| u32::try_from(index).ok()),
                 id: non_empty(call.field("id")),
-                is_known: free_text || is_function,
+                is_readable: free_text || is_function,
                 free_text,
                 ..Self::from_tool(call.field(kind), field, false)
             }
@@ -62,11 +63,11 @@ impl<'a> CallView<'a> {
     fn from_tool(tool: Option<Value<'a>>, field: &str, legacy: bool) -> Self {
         let name = non_empty(tool.and_then(|tool| tool.field("name")));
         let arguments = tool.and_then(|tool| tool.field(field));
-        CallView { index: None, id: None, name, arguments, legacy, is_known: true, free_text: false }
+        CallView { index: None, id: None, name, arguments, legacy, is_readable: true, free_text: false }
     }
 
-    /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a
-    /// string. In that case its source is the text.
+    /// Returns the text of the arguments, and whether it is exactly what was sent. If a server sends an
+    /// object instead of a string, the text is the JSON of that object.
     pub(super) fn arguments_text(&self) -> (String, bool) {
         match self.arguments.map(|arguments| (arguments, arguments.decode())) {
             Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),
@@ -76,28 +77,31 @@ impl<'a> CallView<'a> {
     }
 }
 
-/// Returns whether an item of `tool_calls` calls a function, by its `type`. Pieces of a stream have none, and some
-/// servers send null or a blank one. A `custom` object without a `function` decides then.
+/// Returns whether an item of `tool_calls` calls a function, by its `type`. Pieces of a stream have no type,
+/// and some servers send null or an empty one. In that case a `custom` object without a `function` means that
+/// it does not.
 fn calls_function(call: Value<'_>) -> bool {
-    let Some(kind) = call.field("type").filter(|kind| !kind.is_null()) else { return !holds_custom(call) };
+    let Some(kind) = call.field("type").filter(|kind| !kind.is_null()) else {
+        return !has_only_custom_object(call);
+    };
     match kind.text() {
-        Some(word) if word.trim().is_empty() => !holds_custom(call),
+        Some(word) if word.trim().is_empty() => !has_only_custom_object(call),
         Some(word) => word == "function",
         None => false,
     }
 }
 
-/// Returns whether it calls a custom tool, in the same way.
+/// Returns whether an item of `tool_calls` calls a custom tool, by the same rules as [`calls_function`].
 fn calls_custom(call: Value<'_>) -> bool {
     let word = call.field("type").filter(|kind| !kind.is_null()).map(Value::text);
     match word {
-        Some(Some(word)) if !word.trim().is_empty() => word == CUSTOM,
+        Some(Some(word)) if !word.trim().is_empty() => word == CUSTOM_TYPE,
         Some(None) => false,
-        None | Some(Some(_)) => holds_custom(call),
+        None | Some(Some(_)) => has_only_custom_object(call),
     }
 }
 
-fn holds_custom(call: Value<'_>) -> bool {
+fn has_only_custom_object(call: Value<'_>) -> bool {
     let is_object = |name| call.field(name).is_some_and(|value| value.kind() == Kind::Object);
     is_object("custom") && !is_object("function")
 }
@@ -116,7 +120,7 @@ mod tests {
             let message = format!("{{\"tool_calls\":[{call}]}}");
             let message = Value::parse_str(&message).unwrap();
             CallView::message_calls(&Fields::new(message))
-                .map(|call| (call.is_known, call.free_text))
+                .map(|call| (call.is_readable, call.free_text))
                 .collect::<Vec<_>>()
         };
         for call in [
@@ -145,6 +149,6 @@ mod tests {
             assert_eq!(kinds(call), [(false, false)], "{call}");
         }
         let legacy = Value::parse_str(r#"{"function_call":{"name":"f"}}"#).unwrap();
-        assert!(CallView::message_calls(&Fields::new(legacy)).all(|call| call.is_known && call.legacy));
+        assert!(CallView::message_calls(&Fields::new(legacy)).all(|call| call.is_readable && call.legacy));
     }
 }

@@ -5,7 +5,7 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, StatedCounts, Usage};
 
-/// The counts that have a field of their own in [`Usage`].
+/// The counts that have their own field in [`Usage`].
 const MODELLED_COUNTS: [&str; 5] = [
     "prompt_tokens",
     "completion_tokens",
@@ -14,13 +14,15 @@ const MODELLED_COUNTS: [&str; 5] = [
     "completion_tokens_details.reasoning_tokens",
 ];
 
-/// Returns the counts of a response or a chunk, or `None` if it counts nothing. Groq also has them in `x_groq`.
+/// Returns the counts of a response or a chunk, or `None` if it has no counts. Groq also reports them in
+/// `x_groq`.
 pub(super) fn usage_among(root: &Fields<'_>) -> Option<Usage> {
     let own = root.get("usage").and_then(read_usage);
     own.or_else(|| root.get("x_groq")?.field("usage").and_then(read_usage))
 }
 
-/// Returns the counts of each choice that has its own, such as the last chunk of each choice at Moonshot.
+/// Returns the counts of each choice that has its own. For example, Moonshot sends them in the last chunk of
+/// each choice.
 pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, Usage)> {
     let choices = (0..).zip(choices.items());
     choices.filter_map(|(position, choice)| {
@@ -29,12 +31,12 @@ pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, 
     })
 }
 
-/// Returns the counts of a choice that has its own.
+/// Returns the counts in this choice, or `None` if it has none of its own.
 pub(super) fn choice_usage(choice: &Fields<'_>) -> Option<Usage> {
     choice.get("usage").and_then(read_usage)
 }
 
-/// Returns the counts of a reply from the counts of its choices, which share a prompt.
+/// Returns the counts of a reply as the sum over its choices, which share one prompt.
 pub(super) fn sum_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
     usages.cloned().reduce(|sum, next| {
         let (prompt, cached, written) = (sum.prompt.max(next.prompt), sum.cached, sum.written);
@@ -43,7 +45,7 @@ pub(super) fn sum_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option
     })
 }
 
-/// Reads a `usage` object; `None` if it counts nothing.
+/// Reads a `usage` object. Returns `None` if it has no counts.
 pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let fields = Fields::new(value);
     let count = |name| fields.get(name).and_then(Value::as_u64);
@@ -51,7 +53,7 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
     let total = count("total_tokens");
     if prompt.is_none() && completion.is_none() {
-        // If there is only a total, its parts are estimated.
+        // With only a total, prompt and reply are estimated later.
         return total.map(|total| Usage { total, ..Usage::default() });
     }
     let cached = [
@@ -101,25 +103,25 @@ pub(super) fn usage_json(usage: &Usage) -> String {
     usage.details.add_to_json(json)
 }
 
-/// Writes the counts into the document's `usage`, and into that of a choice if it is the only one. Several choices
-/// lose their own counts, because it is unknown to which of them further calls belong.
+/// Writes the counts into the document's `usage`, and into the usage of the choice if there is only one.
+/// Several choices lose their own counts, because it is unknown which choice the further calls belong to.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
     match root.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {
-        Some(usage) => write_over(usage, counts, edits),
+        Some(usage) => update_usage(usage, counts, edits),
         None => edits.set_field(root, "usage", &usage_json(counts)),
     }
     let choices: Vec<Value<'_>> = root.field("choices").into_iter().flat_map(Value::items).collect();
     for choice in &choices {
         match choice.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {
-            Some(usage) if choices.len() == 1 => write_over(usage, counts, edits),
+            Some(usage) if choices.len() == 1 => update_usage(usage, counts, edits),
             Some(_) => edits.remove_field(*choice, "usage"),
             None => {}
         }
     }
 }
 
-fn write_over<'a>(usage: Value<'a>, counts: &Usage, edits: &mut Edits<'a>) {
+fn update_usage<'a>(usage: Value<'a>, counts: &Usage, edits: &mut Edits<'a>) {
     counts.details.write(edits, usage);
     edits.set_field(usage, "prompt_tokens", &counts.prompt.to_string());
     edits.set_field(usage, "completion_tokens", &counts.completion.to_string());

@@ -1,29 +1,29 @@
 //! The client's side of a streamed reply.
 
 use super::error::error_body;
-use super::format::finish_word;
+use super::format::finish_reason;
 use super::template::{ChunkEdit, Template};
 use crate::edit::Edits;
 use crate::json::Value;
-use crate::reply::{Delta, Event, Piece, ToolCall, Usage};
+use crate::reply::{ChoicePiece, Event, Piece, ToolCall, Usage};
 use crate::sse::{Frame, data_frame};
-use crate::writer::{ChoiceEnd, Closing, End, HeldFrames, StreamError, Writer};
+use crate::writer::{ChoiceEnd, HeldFrames, ReportedEnd, StreamEnd, StreamError, Writer};
 
 /// Writes a streamed reply.
 #[derive(Debug)]
 pub(super) struct ChatWriter {
     template: Option<Template>,
-    fallback: Template,
+    fallback_template: Template,
     model: String,
     include_usage: bool,
     held: HeldFrames,
-    /// The choices of which something was written that the upstream did not send.
+    /// The choices for which Endmark wrote content.
     written_choices: Vec<WrittenChoice>,
     /// The choices that call a function in the legacy form.
-    legacy: Vec<u32>,
+    legacy_choices: Vec<u32>,
 }
 
-/// The data that was written for a choice.
+/// The kinds of content that Endmark wrote for a choice.
 #[derive(Debug)]
 struct WrittenChoice {
     choice: u32,
@@ -46,17 +46,17 @@ impl ChatWriter {
     pub(super) fn new(model: &str, include_usage: bool) -> Self {
         Self {
             template: None,
-            fallback: Template::new(model),
+            fallback_template: Template::new(model),
             model: model.to_owned(),
             include_usage,
             held: HeldFrames::default(),
             written_choices: Vec::new(),
-            legacy: Vec::new(),
+            legacy_choices: Vec::new(),
         }
     }
 
     fn template(&self) -> &Template {
-        self.template.as_ref().unwrap_or(&self.fallback)
+        self.template.as_ref().unwrap_or(&self.fallback_template)
     }
 
     fn note(&mut self, frame: &Frame, event: &Event) {
@@ -64,16 +64,16 @@ impl ChatWriter {
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
             self.template = root.filter(|root| root.field("choices").is_some()).map(Template::read);
         }
-        let begins = |delta: &&Delta| matches!(delta.piece, Piece::ToolCall { name: Some(_), .. });
+        let begins = |delta: &&ChoicePiece| matches!(delta.piece, Piece::ToolCall { name: Some(_), .. });
         for delta in event.pieces.iter().filter(begins) {
             let data = frame.data.as_deref().unwrap_or_default();
             if data.contains("\"function_call\"") && !data.contains("\"tool_calls\"") {
-                self.legacy.push(delta.choice);
+                self.legacy_choices.push(delta.choice);
             }
         }
     }
 
-    fn wrote(&self, choice: u32) -> Option<&WrittenChoice> {
+    fn find_written_choice(&self, choice: u32) -> Option<&WrittenChoice> {
         self.written_choices.iter().find(|wrote| wrote.choice == choice)
     }
 
@@ -89,17 +89,17 @@ impl ChatWriter {
     fn note_written_call(&mut self, choice: u32, call: &ToolCall) {
         self.written_choice(choice).calls = true;
         if call.legacy {
-            self.legacy.push(choice);
+            self.legacy_choices.push(choice);
         }
     }
 
-    fn word(&self, choice: u32, end: End) -> &'static str {
-        let is_legacy = end == End::ToolCalls && self.legacy.contains(&choice);
-        if is_legacy { "function_call" } else { finish_word(end) }
+    fn reported_reason(&self, choice: u32, end: ReportedEnd) -> &'static str {
+        let is_legacy = end == ReportedEnd::ToolCalls && self.legacy_choices.contains(&choice);
+        if is_legacy { "function_call" } else { finish_reason(end) }
     }
 
-    /// Returns a held chunk of choices for a client that gets other ends than the chunk's own. Returns `None` if
-    /// nothing of it is left.
+    /// Returns a held chunk of choices with these ends instead of its own. Returns `None` if nothing of the
+    /// chunk is left.
     fn edit_chunk(
         &self,
         frame: &Frame,
@@ -107,10 +107,10 @@ impl ChatWriter {
         ends: &[ChoiceEnd<'_>],
         usage: Option<&Usage>,
     ) -> Option<Vec<u8>> {
-        let is_left = |choice, piece: Option<&Piece>| match (self.wrote(choice), piece) {
+        let is_left = |choice, piece: Option<&Piece>| match (self.find_written_choice(choice), piece) {
             (None, _) => true,
             (Some(wrote), Some(piece)) => !wrote.replaces(piece),
-            // The end of a continued choice follows the written content.
+            // The end of a continued choice is written after the written content.
             (Some(_), None) => false,
         };
         let pieces = event.pieces.iter().any(|delta| is_left(delta.choice, Some(&delta.piece)));
@@ -121,12 +121,12 @@ impl ChatWriter {
         for wrote in &self.written_choices {
             edit.remove_end(wrote.choice, wrote.text, wrote.calls);
         }
-        for end in ends.iter().filter(|end| self.wrote(end.choice).is_none()) {
+        for end in ends.iter().filter(|end| self.find_written_choice(end.choice).is_none()) {
             if !event.finishes.iter().any(|finish| finish.choice == end.choice) {
                 continue;
             }
             if let Some(word) = end.end {
-                edit.set_finish(end.choice, Some(self.word(end.choice, word)));
+                edit.set_finish(end.choice, Some(self.reported_reason(end.choice, word)));
             }
             if let Some(endmark) = end.endmark {
                 edit.set_endmark(endmark);
@@ -138,23 +138,23 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// Returns the chunk that ends a choice whose own end is missing, or arrived before everything was written. It
-    /// keeps the parts of the own end that no other chunk contains.
-    fn end(
+    /// Returns the chunk that ends a choice whose own end is missing, or arrived before everything was
+    /// written. It keeps the parts of the choice's own end that no other chunk contains.
+    fn end_chunk(
         &self,
         end: &ChoiceEnd<'_>,
         finish_reason: Option<&str>,
         own: Option<&(Frame, Event)>,
         usage: Option<&Usage>,
     ) -> Vec<u8> {
-        let Some(word) = end.end.map(|word| self.word(end.choice, word)).or(finish_reason) else {
+        let Some(word) = end.end.map(|word| self.reported_reason(end.choice, word)).or(finish_reason) else {
             return Vec::new();
         };
         let own = own.and_then(|(frame, event)| self.reduce_to_end(frame, event, end, word, usage));
         own.unwrap_or_else(|| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
     }
 
-    /// Returns a chunk that was held back with the end of this choice, reduced to that end. Returns `None` if it also
+    /// Returns a held chunk that ends this choice, reduced to that end. Returns `None` if the chunk also
     /// contains other choices.
     fn reduce_to_end(
         &self,
@@ -170,12 +170,12 @@ impl ChatWriter {
             return None;
         }
         let mut edit = ChunkEdit::new(data).ok()?;
-        edit.leave_end(end.choice, word);
+        edit.reduce_to_end(end.choice, word);
         if let Some(endmark) = end.endmark {
             edit.set_endmark(endmark);
         }
         match usage.filter(|_| event.usage.is_some()) {
-            // A separate chunk reports it.
+            // A separate chunk reports the usage.
             Some(_) if self.include_usage => edit.remove_usage(),
             Some(usage) => edit.set_usage(usage),
             None => {}
@@ -190,7 +190,7 @@ impl ChatWriter {
         ends: &[ChoiceEnd<'_>],
         usage: Option<&Usage>,
     ) -> Vec<u8> {
-        for end in ends.iter().filter(|end| end.rewritten) {
+        for end in ends.iter().filter(|end| end.is_rewritten) {
             self.written_choice(end.choice).text = true;
         }
         let mut bytes = Vec::new();
@@ -203,7 +203,7 @@ impl ChatWriter {
             }
             if let Some(chunk) = self.edit_chunk(frame, event, ends, usage) {
                 let own = event.finishes.iter().map(|finish| finish.choice);
-                ended.extend(own.filter(|choice| self.wrote(*choice).is_none()));
+                ended.extend(own.filter(|choice| self.find_written_choice(*choice).is_none()));
                 bytes.extend(chunk);
             } else {
                 unwritten.push(own);
@@ -215,11 +215,11 @@ impl ChatWriter {
                     .finishes
                     .iter()
                     .find(|finish| finish.choice == end.choice)
-                    .map(|finish| finish.word.clone())
+                    .map(|finish| finish.reason.clone())
             };
             let finish_reason = held.iter().find_map(finish);
             let own = unwritten.iter().find(|own| finish(own).is_some()).copied();
-            bytes.extend(self.end(end, finish_reason.as_deref(), own, usage));
+            bytes.extend(self.end_chunk(end, finish_reason.as_deref(), own, usage));
         }
         bytes
     }
@@ -227,7 +227,7 @@ impl ChatWriter {
 
 impl Writer for ChatWriter {
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
-        // Only the end of one choice is held back, and other choices continue.
+        // If the end of one choice is held back, other choices still continue.
         self.note(frame, event);
         client.extend_from_slice(&frame.raw);
     }
@@ -237,7 +237,7 @@ impl Writer for ChatWriter {
         self.held.push(frame, event);
     }
 
-    fn holds(&self) -> bool {
+    fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
@@ -264,11 +264,11 @@ impl Writer for ChatWriter {
         data_frame(&self.template().tool_call_chunk(choice, call))
     }
 
-    fn set_answer_id(&mut self, id: &str) {
-        self.fallback = Template::with_id(id, &self.model);
+    fn set_response_id(&mut self, id: &str) {
+        self.fallback_template = Template::with_id(id, &self.model);
     }
 
-    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+    fn close(&mut self, closing: &StreamEnd<'_>) -> Vec<u8> {
         if closing.choices.is_empty() && self.written_choices.is_empty() {
             let was_said = self.held.events().any(|event| event.is_done);
             let mut bytes = self.release();
@@ -279,7 +279,7 @@ impl Writer for ChatWriter {
         }
         let held = self.held.take();
         let mut bytes = self.write_choices(&held, closing.choices, closing.usage.as_ref());
-        // Frames that are neither part of a choice nor an end: counts that are not replaced, and anything else.
+        // Frames that are neither part of a choice nor an end, such as counts that are not replaced.
         let is_other = |event: &Event| event.has_no_choices && !event.is_done && event.error.is_none();
         for (frame, event) in held.iter().filter(|(_, event)| is_other(event)) {
             if closing.usage.is_none() || event.usage.is_none() {
@@ -297,7 +297,7 @@ impl Writer for ChatWriter {
     }
 
     fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.write_error().cloned();
+        let own = self.held.upstream_error().cloned();
         let held = self.held.take();
         let mut bytes = self.write_choices(&held, error.choices, None);
         let with_endmark = |json: &str| {

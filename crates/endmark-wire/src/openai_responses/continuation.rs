@@ -6,19 +6,19 @@ use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_p
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::request::Request;
-use crate::wire_format::WireAsk;
+use crate::wire_format::WireRequestBuilder;
 
 /// Fields that offer tools or choose among them.
 const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"];
 
-impl WireAsk for Responses {
-    // OpenAI treats an unfinished assistant message as one more turn and answers it from the beginning. llama.cpp
-    // continues the message and repeats it, so this works where it was detected.
+impl WireRequestBuilder for Responses {
+    // OpenAI treats an unfinished assistant message as a finished turn and writes a new answer. llama.cpp
+    // repeats the message and continues it. So a prefill works only where that was detected.
     fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = apply_terms(root, terms);
-        // Otherwise the server would add Endmark's prompt and the rest, as separate messages, to the client's
-        // conversation.
+        // With this field, the server would add Endmark's prompt and the rest, as separate messages, to the
+        // client's conversation.
         edits.remove_field(root, "conversation");
         if is_never_continued(ask) {
             edits.set_field(root, "store", "false");
@@ -37,12 +37,12 @@ impl WireAsk for Responses {
                 append_continuation(&mut edits, root, &text, None);
             }
             Ask::Prompt { so_far, prompt } => {
-                without(&mut edits, root, true);
+                remove_tool_fields(&mut edits, root, true);
                 append_continuation(&mut edits, root, &quoted_text(so_far), Some(prompt));
             }
             Ask::Again => {}
             Ask::Correction { wrong, prompt } => {
-                without(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
+                remove_tool_fields(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
                 append_continuation(&mut edits, root, &quoted_text(wrong), Some(prompt));
             }
             Ask::Native { .. } => return None,
@@ -55,8 +55,8 @@ impl WireAsk for Responses {
     }
 }
 
-/// Returns whether no client continues from the response: after a call it has to continue from the response that has
-/// the call.
+/// Returns whether no client can continue from the response: after a call, a client continues from the
+/// response that contains the call.
 fn is_never_continued(ask: &Ask<'_>) -> bool {
     match ask {
         Ask::Prefill { so_far, .. } | Ask::Prompt { so_far, .. } => {
@@ -80,8 +80,9 @@ fn apply_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
     edits
 }
 
-/// Removes the fields that would make the rest a call and, with `grammar`, those that would make it a new document.
-fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
+/// Removes the fields because of which the rest could be a call. With `grammar`, also removes those because
+/// of which it would be a new document.
+fn remove_tool_fields<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
     for name in TOOL_FIELDS {
         edits.remove_field(root, name);
     }
@@ -90,7 +91,7 @@ fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
     }
 }
 
-/// Shows the model its own text, and asks for the rest if there is a prompt.
+/// Appends the model's own text, and a user message that asks for the rest if there is a prompt.
 fn append_continuation<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
     let own = last_assistant(root);
     let shown = (!text.is_empty() && own.is_none()).then(|| message("assistant", text));

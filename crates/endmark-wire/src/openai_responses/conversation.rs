@@ -1,11 +1,11 @@
 //! The input items of a Responses request as turns (CX-3).
 //!
-//! A call and its output are separate items, and other items may be between them: only `call_id` pairs them. A
+//! A call and its output are separate items with other items between them, and only `call_id` pairs them. A
 //! reasoning item belongs to the next item.
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, ResultTurns, Role, ToolResult, TurnOrder};
 
 use super::Responses;
 use crate::conversation::{EditableText, PlacedPart, collect_media, parts_text, text_or_json};
@@ -14,12 +14,15 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// Calls are paired with their outputs by id, in any position.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: false, turns_of_results: ResultTurns::OnePerResult, user_first: false };
+/// An id pairs a call with its output, in any position.
+pub(super) const ORDER: TurnOrder = TurnOrder {
+    results_follow_calls: false,
+    turns_of_results: ResultTurns::OnePerResult,
+    begins_with_user: false,
+};
 
-/// Types of calls whose outputs are text.
-const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
+/// Types of calls with text as output.
+const CALLS_WITH_TEXT_OUTPUT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
 
 /// Returns the role of an item, and its parts.
 fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
@@ -51,7 +54,7 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
             media: output.map(collect_media).unwrap_or_default(),
             is_fixed: false,
         };
-        return one(Content::Result(result), output_slot(item, &kind, output));
+        return one(Content::Result(result), editable_output(item, &kind, output));
     }
     let is_approval = kind == "mcp_approval_request";
     let call_id = call_id.or_else(|| fields.get("id").filter(|_| is_approval));
@@ -62,7 +65,7 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
             id: call_id.and_then(Value::text),
             name: named.unwrap_or_else(|| kind.clone()),
             arguments: arguments.map(text_or_json).unwrap_or_default(),
-            can_be_answered: ANSWERED_BY_TEXT.contains(&kind.as_ref()),
+            can_be_answered: CALLS_WITH_TEXT_OUTPUT.contains(&kind.as_ref()),
         };
         let is_json = kind == "function_call";
         let slot = EditableText::arguments(fields.get("arguments").filter(|_| is_json), true);
@@ -74,7 +77,7 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
         return one(Content::Reasoning { text, sealed: true }, EditableText::None);
     }
     if is_server_item(&kind) {
-        // A call of an MCP server names the approval that it needed.
+        // A call of an MCP server refers to the approval that it needed.
         let follows = fields.get("approval_request_id").and_then(Value::text);
         return one(Content::Server { kind, follows }, EditableText::None);
     }
@@ -82,7 +85,7 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
 }
 
 impl WireConversation for Responses {
-    // Calls of any kind are the model's, and so are the server's actions for it.
+    // All calls belong to the model, and so do the server's actions on its behalf.
     fn role(&self, item: Value<'_>) -> Option<Role> {
         if item.kind() == Kind::String {
             return Some(Role::User);
@@ -98,7 +101,7 @@ impl WireConversation for Responses {
         turn(item)
     }
 
-    fn is_turn_alone(&self, conversation: Value<'_>) -> bool {
+    fn is_single_turn(&self, conversation: Value<'_>) -> bool {
         conversation.kind() == Kind::String
     }
 
@@ -125,7 +128,8 @@ impl WireConversation for Responses {
         )
     }
 
-    // Reasoning that the server neither stores nor sent in encrypted form is omitted: its id would be unknown.
+    // Omit reasoning that the server neither stored nor sent in encrypted form, because the server would not
+    // know its id.
     fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
         let can_stand = |item: &Value<'_>| {
@@ -135,7 +139,7 @@ impl WireConversation for Responses {
         items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
     }
 
-    // Use the items of the final response or else the completed items.
+    // Use the items of the final response or, without one, the completed items.
     fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let ended = events.iter().rev().filter_map(|event| event.field("response"));
         if let Some(response) = { ended }.find(|response| response.non_empty("output").is_some()) {
@@ -160,19 +164,19 @@ fn item_role(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
     }
 }
 
-/// Returns whether an item answers another one, which it names by id. The output of a tool search names its call only
-/// if the client searched.
+/// Returns whether an item answers another item, which it refers to by id. The output of a tool search refers
+/// to its call only if the client ran the search.
 fn is_result(kind: &str, names_call: bool) -> bool {
     kind.ends_with("_call_output")
         || kind == "mcp_approval_response"
         || (kind.ends_with("_output") && names_call)
 }
 
-/// Returns where the text of a result can be changed: a string or a value that may be one, or the output of shell
-/// commands.
-fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> EditableText<'a> {
+/// Returns the location of a result's editable text: a string, a value that may be a string, or the output of
+/// shell commands.
+fn editable_output<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> EditableText<'a> {
     let is_answered_by_text =
-        kind.strip_suffix("_output").is_some_and(|call| ANSWERED_BY_TEXT.contains(&call));
+        kind.strip_suffix("_output").is_some_and(|call| CALLS_WITH_TEXT_OUTPUT.contains(&call));
     match output.map(Value::kind) {
         Some(Kind::String) => EditableText::Field(item, "output"),
         _ if is_answered_by_text => EditableText::Field(item, "output"),
@@ -181,12 +185,12 @@ fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Ed
     }
 }
 
-/// Returns whether an item is an action of the server, or a call that it made or left to the client.
+/// Returns whether an item is an action of the server, or a call that the server made or left to the client.
 fn is_server_item(kind: &str) -> bool {
     kind.ends_with("_call") || kind.starts_with("compaction") || kind.starts_with("mcp_")
 }
 
-/// Returns the id of the stored item that this one refers to. A reference need not state its type.
+/// Returns the id of the stored item that an item refers to. A reference may lack a type.
 fn reference(item: Value<'_>) -> Option<Value<'_>> {
     let id = item.field("id").filter(|id| id.kind() == Kind::String)?;
     let field_text = |name| item.field(name).and_then(Value::text);

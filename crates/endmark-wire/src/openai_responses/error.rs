@@ -1,4 +1,4 @@
-//! Errors of Responses: in a body, in an event of their own, or in a failed response.
+//! Errors of Responses: in a body, in an error event, or in a failed response.
 
 use crate::error::ProviderError;
 use crate::json::{Value, quote};
@@ -10,24 +10,24 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
         return Some(error);
     }
     if root.has_text("type", "error") {
-        return Some(response_items(root));
+        return Some(parse_error(root));
     }
     let response = root.field("response").filter(|response| response.has_text("status", "failed"))?;
-    Some(response.non_empty("error").map_or_else(|| response_items(response), response_items))
+    Some(response.non_empty("error").map_or_else(|| parse_error(response), parse_error))
 }
 
-/// Reads an error from an object, however incomplete it is.
-fn response_items(error: Value<'_>) -> ProviderError {
+/// Reads an error from an object with any subset of its fields.
+fn parse_error(error: Value<'_>) -> ProviderError {
     ProviderError {
-        message: error.word("message").unwrap_or_else(|| "the response failed".to_owned()),
-        kind: error.word("type").filter(|kind| kind != "error"),
-        code: error.word_or_number("code"),
+        message: error.non_empty_text("message").unwrap_or_else(|| "the response failed".to_owned()),
+        kind: error.non_empty_text("type").filter(|kind| kind != "error"),
+        code: error.text_or_number("code"),
     }
 }
 
-/// Returns the event that ends a stream. It contains the error in this format, and also in the field where client
-/// libraries look for errors in any stream.
-pub(super) fn event(kind: &str, message: &str, rest: &str) -> String {
+/// Returns the event that ends a stream. It contains the error in this format, and again in the field
+/// `error`, in which client libraries look for errors in any stream.
+pub(super) fn error_event_json(kind: &str, message: &str, rest: &str) -> String {
     let (kind, message) = (quote(kind), quote(message));
     format!(
         "{{\"type\":\"error\",\"code\":{kind},\"message\":{message},\"param\":null,\

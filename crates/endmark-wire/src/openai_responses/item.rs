@@ -4,12 +4,12 @@ use crate::json::{Kind, Value};
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum ItemKind {
     /// A message, which consists of parts.
     Message,
-    /// A call of a function, or of a custom tool, which takes free text.
+    /// A call of a function, or of a custom tool, which accepts free text.
     Call,
-    /// A call of another kind, which the client also has to answer.
+    /// Another kind of call that the client must answer.
     OtherCall,
     /// The model's reasoning.
     Reasoning,
@@ -17,10 +17,10 @@ pub(super) enum Item {
     Other,
 }
 
-impl Item {
+impl ItemKind {
     /// Returns the kind of this item.
     pub(super) fn classify(item: Value<'_>) -> Self {
-        match item.word("type").as_deref() {
+        match item.non_empty_text("type").as_deref() {
             Some("message") => Self::Message,
             Some("function_call" | CUSTOM_CALL) => Self::Call,
             Some("reasoning") => Self::Reasoning,
@@ -35,13 +35,13 @@ const CUSTOM_CALL: &str = "custom_tool_call";
 /// How a call is written: the arguments of a function are JSON, and the input of a custom tool is free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallForm {
-    /// The type of its item.
+    /// The type of the call's item.
     pub(super) kind: &'static str,
-    /// The field with its arguments.
+    /// The name of the field with the arguments.
     pub(super) field: &'static str,
-    /// The prefix of the names of the events with its arguments.
+    /// The prefix of the names of the events that contain the arguments.
     pub(super) event: &'static str,
-    /// The prefix of its items' ids.
+    /// The prefix of the items' ids.
     pub(super) id_prefix: &'static str,
 }
 
@@ -64,7 +64,7 @@ impl CallForm {
         Self::from_free_text(item.has_text("type", CUSTOM_CALL))
     }
 
-    /// Returns the form of a call that takes free text, or JSON.
+    /// Returns the form of a call with free text or with JSON arguments.
     pub(super) fn from_free_text(free_text: bool) -> Self {
         if free_text { Self::CUSTOM } else { Self::FUNCTION }
     }
@@ -75,9 +75,9 @@ impl CallForm {
     }
 }
 
-/// Returns whether an item is a web search, which is billed. Opening a page from its results is not.
+/// Returns whether an item is a web search, which is billed. Opening a page from the results is not billed.
 pub(super) fn is_web_search(item: Value<'_>) -> bool {
-    let action = item.field("action").and_then(|action| action.word("type"));
+    let action = item.field("action").and_then(|action| action.non_empty_text("type"));
     item.has_text("type", "web_search_call") && action.is_none_or(|action| action == "search")
 }
 
@@ -94,5 +94,5 @@ pub(super) fn part_text(part: Value<'_>) -> Option<Value<'_>> {
 
 /// Returns the text of a refusal part.
 pub(super) fn part_refusal(part: Value<'_>) -> Option<String> {
-    part.word("refusal").filter(|_| part.has_text("type", "refusal"))
+    part.non_empty_text("refusal").filter(|_| part.has_text("type", "refusal"))
 }

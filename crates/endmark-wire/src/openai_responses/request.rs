@@ -4,11 +4,11 @@ use endmark_text::Format;
 
 use super::Responses;
 use crate::json::{Fields, Kind, Value};
-use crate::request::{Address, Tool, View};
+use crate::request::{Address, RequestView, Tool};
 use crate::wire_format::WireRequest;
 
 impl WireRequest for Responses {
-    fn view(&self, root: Value<'_>, _address: &Address) -> View {
+    fn view(&self, root: Value<'_>, _address: &Address) -> RequestView {
         let fields = Fields::new(root);
         let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
         // A stored prompt or the previous response may replace the input.
@@ -20,14 +20,14 @@ impl WireRequest for Responses {
         let limit = fields.get("max_output_tokens").and_then(Value::as_u64);
         let format = root.at("text.format");
         let is_json = format
-            .and_then(|format| format.word("type"))
+            .and_then(|format| format.non_empty_text("type"))
             .is_some_and(|kind| matches!(kind.as_str(), "json_schema" | "json_object"));
         let schema = format.and_then(|format| format.field("schema")?.as_kind(Kind::Object));
         let conversation = fields.get("conversation");
-        let conversation =
-            conversation.and_then(|named| named.text().map(Into::into).or_else(|| named.word("id")));
-        View {
-            model: root.word("model").unwrap_or_default(),
+        let conversation = conversation
+            .and_then(|named| named.text().map(Into::into).or_else(|| named.non_empty_text("id")));
+        RequestView {
+            model: root.non_empty_text("model").unwrap_or_default(),
             stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
             include_usage: true,
             limit,
@@ -38,8 +38,8 @@ impl WireRequest for Responses {
             prefill: last_assistant(root).map(item_text).filter(|text| !text.is_empty()),
             required_format: is_json.then_some(Format::Json),
             text_schema: schema.map(|schema| schema.raw().to_owned()),
-            conversation: conversation.or_else(|| root.word("previous_response_id")),
-            only_passes: asks_nothing || in_background,
+            conversation: conversation.or_else(|| root.non_empty_text("previous_response_id")),
+            is_pass_through: asks_nothing || in_background,
         }
     }
 
@@ -47,7 +47,10 @@ impl WireRequest for Responses {
         let tools = root.field("tools").into_iter().flat_map(Value::items);
         let functions = tools.filter(|tool| tool.has_text("type", "function")).filter_map(|tool| {
             let schema = tool.field("parameters").and_then(|schema| schema.as_kind(Kind::Object));
-            Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+            Some(Tool {
+                name: tool.non_empty_text("name")?,
+                schema: schema.map(|schema| schema.raw().to_owned()),
+            })
         });
         functions.collect()
     }
@@ -57,17 +60,18 @@ impl WireRequest for Responses {
     }
 }
 
-/// Returns the last item, if it is an assistant message: some servers continue it.
+/// Returns the last item, if it is an assistant message. Some servers continue such a message.
 pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("input")?.items().last()?;
     last.has_text("role", "assistant").then_some(last)
 }
 
-/// Returns the strings with the text of a message in `input`.
+/// Returns the text strings of a message in `input`.
 pub(super) fn text_parts(item: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let parts = item.field("content").into_iter().flat_map(Value::items);
     let texts = parts.filter(|part| {
-        part.word("type").is_some_and(|kind| matches!(kind.as_str(), "input_text" | "output_text" | "text"))
+        part.non_empty_text("type")
+            .is_some_and(|kind| matches!(kind.as_str(), "input_text" | "output_text" | "text"))
     });
     texts.filter_map(|part| part.field("text")).filter(|text| text.kind() == Kind::String)
 }

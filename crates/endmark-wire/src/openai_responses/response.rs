@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::value::RawValue;
 
 use super::Responses;
-use super::item::{CallForm, Item, is_web_search, part_refusal, texts};
+use super::item::{CallForm, ItemKind, is_web_search, part_refusal, texts};
 use super::stream::ResponseReader;
 use super::writer::ResponseWriter;
 use super::{error, stop, usage};
@@ -14,33 +14,33 @@ use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quote};
 use crate::openai_chat::error_body;
 use crate::reply::{CallProgress, Choice, ToolCall, Usage};
-use crate::request::{Request, View};
+use crate::request::{Request, RequestView};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::{End, Writer};
+use crate::writer::{ReportedEnd, Writer};
 
 impl WireReply for Responses {
     fn recognises(&self, root: Value<'_>) -> bool {
         root.has_text("object", "response")
     }
 
-    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+    fn reply(&self, root: Value<'_>, request: &RequestView) -> Result<Reply, ResponseError> {
         let has_stop = request.has_stop;
         let output = root.field("output").filter(|output| output.kind() == Kind::Array);
-        let output = output.ok_or(ResponseError::Without("output"))?;
+        let output = output.ok_or(ResponseError::MissingField("output"))?;
         Ok(Reply {
-            id: root.word("id"),
-            model: root.word("model").unwrap_or_default(),
+            id: root.non_empty_text("id"),
+            model: root.non_empty_text("model").unwrap_or_default(),
             choices: vec![choice(root, output, has_stop)],
             usage: usage::read(root),
-            tier: root.word("service_tier"),
+            tier: root.non_empty_text("service_tier"),
         })
     }
 
     fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
-        Box::new(Edit::new(root))
+        Box::new(ResponsesEdit::new(root))
     }
 
     fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
@@ -60,7 +60,7 @@ impl WireReply for Responses {
     }
 
     fn error_event(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
-        event_frame("error", error::event(kind, message, "").as_bytes())
+        event_frame("error", error::error_event_json(kind, message, "").as_bytes())
     }
 
     fn stored_items<'a>(&self, root: Value<'a>) -> Vec<Value<'a>> {
@@ -71,9 +71,9 @@ impl WireReply for Responses {
 fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     let mut choice = Choice::new(0);
     for item in output.items() {
-        match Item::classify(item) {
-            Item::Message => {
-                choice.last_part = choice.text.len();
+        match ItemKind::classify(item) {
+            ItemKind::Message => {
+                choice.last_part_start = choice.text.len();
                 choice.ends_in_unshown_part = false;
                 for text in texts(item).filter_map(Value::decode) {
                     choice.text.push_str(&text.text);
@@ -82,7 +82,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 let mut parts = item.field("content").into_iter().flat_map(Value::items);
                 choice.is_refused |= parts.any(|part| part_refusal(part).is_some());
             }
-            Item::Call => {
+            ItemKind::Call => {
                 choice.ends_in_unshown_part = false;
                 choice.last_call_at = choice.text.len();
                 let form = CallForm::from_item(item);
@@ -92,47 +92,53 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 choice.exact &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
                     index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
-                    id: item.word("call_id"),
-                    name: item.word("name").unwrap_or_default(),
+                    id: item.non_empty_text("call_id"),
+                    name: item.non_empty_text("name").unwrap_or_default(),
                     arguments: arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default(),
                     free_text: form.is_free_text(),
                     progress,
                     ..ToolCall::default()
                 });
             }
-            // No continuation can contain this content, so the rest would not fit it.
-            Item::OtherCall | Item::Other => {
+            // No request can contain this content, so a continuation would not fit it.
+            ItemKind::OtherCall | ItemKind::Other => {
                 choice.web_searches += u64::from(is_web_search(item));
                 choice.note_unshowable();
             }
-            Item::Reasoning => {
+            ItemKind::Reasoning => {
                 let parts = ["summary", "content"].into_iter().filter_map(|list| item.field(list));
-                let thoughts = parts.flat_map(Value::items).filter_map(|part| part.word("text"));
+                let thoughts = parts.flat_map(Value::items).filter_map(|part| part.non_empty_text("text"));
                 thoughts.for_each(|text| choice.written.add(&text));
                 choice.note_thought();
             }
         }
     }
     choice.note_written();
-    choice.unfinished = stop::is_at_work(root);
+    choice.is_unfinished = stop::is_in_progress(root);
     choice.end(stop::read(root, has_stop));
     choice
 }
 
-/// Sets how a response ended. Also sets the status of its cut calls or, without such calls, of its last item.
-pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &BTreeSet<u32>) {
+/// Sets how a response ended, and the status of its cut calls. If no call is cut, sets the status of its last
+/// item.
+pub(super) fn write_end<'a>(
+    edits: &mut Edits<'a>,
+    response: Value<'a>,
+    end: ReportedEnd,
+    cut: &BTreeSet<u32>,
+) {
     let status = end_status(end);
     edits.set_field(response, "status", &quote(status));
     match end {
-        End::Turn | End::ToolCalls if response.non_empty("incomplete_details").is_none() => {}
-        End::Turn | End::ToolCalls => edits.set_field(response, "incomplete_details", "null"),
-        End::Cut => {
+        ReportedEnd::Turn | ReportedEnd::ToolCalls if response.non_empty("incomplete_details").is_none() => {}
+        ReportedEnd::Turn | ReportedEnd::ToolCalls => edits.set_field(response, "incomplete_details", "null"),
+        ReportedEnd::Cut => {
             edits.set_field(response, "incomplete_details", "{\"reason\":\"max_output_tokens\"}");
         }
     }
     let items = || response.field("output").into_iter().flat_map(Value::items);
     if !cut.is_empty() {
-        return write_cut(edits, items(), cut);
+        return write_call_statuses(edits, items(), cut);
     }
     let last = items().last();
     if let Some(last) = last.filter(|last| last.field("status").is_some()) {
@@ -140,9 +146,9 @@ pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End
     }
 }
 
-/// Marks these calls, by their number among the calls, as incomplete, and all others as complete. With no cut calls,
-/// all stay unchanged.
-pub(super) fn write_cut<'a>(
+/// Marks the calls with these numbers as incomplete and all other calls as complete. Does nothing if no call
+/// is cut.
+pub(super) fn write_call_statuses<'a>(
     edits: &mut Edits<'a>,
     items: impl Iterator<Item = Value<'a>>,
     cut: &BTreeSet<u32>,
@@ -150,8 +156,8 @@ pub(super) fn write_cut<'a>(
     if cut.is_empty() {
         return;
     }
-    for (call, item) in (0..).zip(items.filter(|item| Item::classify(*item) == Item::Call)) {
-        // Only the status shows that free text is cut.
+    for (call, item) in (0..).zip(items.filter(|item| ItemKind::classify(*item) == ItemKind::Call)) {
+        // Free text itself does not show that it is cut, so it needs a status.
         let is_cut = cut.contains(&call);
         if item.field("status").is_some() || (is_cut && CallForm::from_item(item).is_free_text()) {
             let status = if is_cut { INCOMPLETE } else { COMPLETED };
@@ -163,16 +169,16 @@ pub(super) fn write_cut<'a>(
 pub(super) const COMPLETED: &str = "completed";
 pub(super) const INCOMPLETE: &str = "incomplete";
 
-/// Returns the status of a response with this end, and of its last item.
-pub(super) fn end_status(end: End) -> &'static str {
+/// Returns the status of a response with this end. Its last item has the same status.
+pub(super) fn end_status(end: ReportedEnd) -> &'static str {
     match end {
-        End::Turn | End::ToolCalls => COMPLETED,
-        End::Cut => INCOMPLETE,
+        ReportedEnd::Turn | ReportedEnd::ToolCalls => COMPLETED,
+        ReportedEnd::Cut => INCOMPLETE,
     }
 }
 
-/// Returns the id of an item that was created here, at this position of a response. Providers' item ids have at most
-/// 64 characters.
+/// Returns the id of an item that Endmark created at this position of a response. Providers' item ids have at
+/// most 64 characters.
 pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> String {
     let usable = |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let response: String = response.chars().filter(usable).collect();
@@ -211,19 +217,19 @@ pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str
 
 /// Changes to a response.
 #[derive(Debug)]
-pub(super) struct Edit<'a> {
+pub(super) struct ResponsesEdit<'a> {
     edits: Edits<'a>,
-    /// The calls that stay cut.
-    cut: BTreeSet<u32>,
+    /// The calls that remain cut.
+    cut_calls: BTreeSet<u32>,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> ResponsesEdit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::for_document(root), cut: BTreeSet::new() }
+        Self { edits: Edits::for_document(root), cut_calls: BTreeSet::new() }
     }
 
     fn own_id(&self, prefix: &str, position: usize) -> String {
-        let response = self.edits.original().word("id").unwrap_or_default();
+        let response = self.edits.original().non_empty_text("id").unwrap_or_default();
         own_item_id(prefix, &response, position)
     }
 
@@ -233,23 +239,23 @@ impl<'a> Edit<'a> {
     }
 }
 
-impl ReplyEdit for Edit<'_> {
+impl ReplyEdit for ResponsesEdit<'_> {
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(output) = self.output(choice) else { return };
-        let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
+        let messages = output.items().filter(|item| ItemKind::classify(*item) == ItemKind::Message);
         let texts: Vec<Value<'_>> = messages.flat_map(texts).collect();
         if texts.is_empty() {
             let id = self.own_id("msg", output.items().count());
             self.edits.push_item(output, &message_item(&id, "completed", text));
         }
         self.edits.set_texts(&texts, text);
-        // The rest has no logprobs, and those of the beginning would be mistaken for all of the text.
-        let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
+        // The continuation has no logprobs. Those of the beginning would look like those of the whole text.
+        let messages = output.items().filter(|item| ItemKind::classify(*item) == ItemKind::Message);
         let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
         for part in parts.filter(|part| part.non_empty("logprobs").is_some()) {
             self.edits.set_field(part, "logprobs", "[]");
         }
-        // Some servers repeat the text outside the items.
+        // Some servers repeat the text in a field outside the items.
         if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
         {
             self.edits.set_text(whole, text);
@@ -258,7 +264,8 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
         let item = self.output(choice).and_then(|output| {
-            let mut calls = (0..).zip(output.items().filter(|item| Item::classify(*item) == Item::Call));
+            let mut calls =
+                (0..).zip(output.items().filter(|item| ItemKind::classify(*item) == ItemKind::Call));
             calls.find(|(index, _)| *index == call).map(|(_, item)| item)
         });
         if let Some(item) = item.filter(|item| item.field("status").is_some()) {
@@ -272,10 +279,10 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, calls: &BTreeSet<u32>) {
+    fn note_cut_calls(&mut self, choice: u32, calls: &BTreeSet<u32>) {
         let Some(output) = self.output(choice) else { return };
-        self.cut.extend(calls);
-        write_cut(&mut self.edits, output.items(), &self.cut);
+        self.cut_calls.extend(calls);
+        write_call_statuses(&mut self.edits, output.items(), &self.cut_calls);
     }
 
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
@@ -286,10 +293,10 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn set_end(&mut self, choice: u32, end: End) {
+    fn set_end(&mut self, choice: u32, end: ReportedEnd) {
         if choice == 0 {
             let root = self.edits.original();
-            write_end(&mut self.edits, root, end, &self.cut);
+            write_end(&mut self.edits, root, end, &self.cut_calls);
         }
     }
 

@@ -1,27 +1,27 @@
 //! The end of a response.
 
-use crate::finish_reasons::Meaning;
+use crate::finish_reasons::FinishMeaning;
 use crate::json::Value;
 use crate::reply::Finish;
 
 const FORMAT: &str = "openai_responses";
 
-/// Reads how a response ended. Returns `None` before its end (PC-8). `has_stop` is whether the request has stop
-/// sequences. Servers that accept them report `completed` for them.
+/// Reads how a response ended, or returns `None` before its end (PC-8). `has_stop` is whether the request has
+/// stop sequences. Servers that accept stop sequences report `completed` for them.
 ///
-/// An incomplete response without a reason is cut at its limit, because that is the reason which servers are known to
-/// omit.
+/// An incomplete response without a reason is treated as cut at its limit, because servers are known to omit
+/// that reason.
 pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
-    let status = response.word("status")?;
-    let reason = response.field("incomplete_details").and_then(|details| details.word("reason"));
+    let status = response.non_empty_text("status")?;
+    let reason = response.field("incomplete_details").and_then(|details| details.non_empty_text("reason"));
     let word = if status == "incomplete" { reason.unwrap_or(status) } else { status };
     Finish::read(FORMAT, 0, word, has_stop)
 }
 
-/// Returns whether a response states that more of it is to come: it is queued or in progress.
-pub(super) fn is_at_work(response: Value<'_>) -> bool {
-    let status = response.word("status").filter(|status| !status.trim().is_empty());
-    status.is_some_and(|status| Meaning::find(FORMAT, &status) == Meaning::NotEnded)
+/// Returns whether a response is queued or in progress, so that more of it will follow.
+pub(super) fn is_in_progress(response: Value<'_>) -> bool {
+    let status = response.non_empty_text("status").filter(|status| !status.trim().is_empty());
+    status.is_some_and(|status| FinishMeaning::find(FORMAT, &status) == FinishMeaning::NotEnded)
 }
 
 #[cfg(test)]

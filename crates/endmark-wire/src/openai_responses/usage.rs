@@ -6,7 +6,7 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, StatedCounts, Usage};
 
-/// The counts that have a field of their own in [`Usage`].
+/// The counts that have their own field in [`Usage`].
 const MODELLED_COUNTS: [&str; 5] = [
     "input_tokens",
     "output_tokens",
@@ -15,13 +15,13 @@ const MODELLED_COUNTS: [&str; 5] = [
     "output_tokens_details.reasoning_tokens",
 ];
 
-/// Returns the counts of a response, or `None` if it counts nothing.
+/// Returns the counts of a response, or `None` if it has no counts.
 pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     let usage = response.field("usage")?;
     let count = |path| usage.at(path).and_then(Value::as_u64);
     let (prompt, completion) = (count("input_tokens"), count("output_tokens"));
     if prompt.is_none() && completion.is_none() {
-        // If there is only a total, its parts are estimated.
+        // With only a total, prompt and reply are estimated later.
         return count("total_tokens").map(|total| Usage { total, ..Usage::default() });
     }
     let cached = count("input_tokens_details.cached_tokens");

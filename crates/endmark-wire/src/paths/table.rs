@@ -1,26 +1,25 @@
 //! The table of the providers' paths.
 //!
-//! Sources: all paths to which the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python
-//! index) send model calls, and the roots of their Azure and Vertex AI clients. For reranking: the READMEs of the
-//! servers of vLLM and llama.cpp. Their other paths (organizations, agents, vaults) are unknown, and are rejected as
-//! unknown.
+//! Sources: all paths to which the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from `PyPI`)
+//! send model calls, and the base paths of their Azure and Vertex AI clients. For reranking: the READMEs of
+//! the vLLM and llama.cpp servers. Their other paths (organizations, agents, vaults) are rejected as unknown.
 
-use super::{COMPLETIONS, Cost, ModelPlace, Service};
+use super::{COMPLETIONS, ModelLocation, PathCost, TokenService};
 use crate::deciding::{DecidingField, fields};
 
-/// A path below one of its roots. `{}` is any segment, `{model}` is a segment with a model's name, and `**` is any
-/// rest.
-pub(super) struct Row {
+/// A path below one of its roots. `{}` is any segment, `{model}` is a segment with a model's name, and `**`
+/// is any number of further segments.
+pub(super) struct PathRow {
     pub(super) roots: &'static [&'static str],
     path: &'static str,
-    pub(super) cost: Cost,
-    pub(super) model: ModelPlace,
+    pub(super) cost: PathCost,
+    pub(super) model: ModelLocation,
 }
 
 /// A path that matches a row.
 pub(super) struct MatchedPath {
     pub(super) model: Option<String>,
-    /// Whether its spelling is that of the table, including case.
+    /// Whether the path is spelled as in the table, including case.
     pub(super) is_exact: bool,
 }
 
@@ -38,12 +37,17 @@ const GEMINI: &[&str] = &[
 const RERANKERS: &[&str] = &["/v1", "/v2", ""];
 const ROOT: &[&str] = &[""];
 
-const fn row(roots: &'static [&'static str], path: &'static str, cost: Cost, model: ModelPlace) -> Row {
-    Row { roots, path, cost, model }
+const fn row(
+    roots: &'static [&'static str],
+    path: &'static str,
+    cost: PathCost,
+    model: ModelLocation,
+) -> PathRow {
+    PathRow { roots, path, cost, model }
 }
 
-const fn reply(roots: &'static [&'static str], path: &'static str) -> Row {
-    row(roots, path, Cost::Reply, ModelPlace::Here)
+const fn reply_path(roots: &'static [&'static str], path: &'static str) -> PathRow {
+    row(roots, path, PathCost::Reply, ModelLocation::InRequest)
 }
 
 const fn counted_path(
@@ -51,42 +55,52 @@ const fn counted_path(
     path: &'static str,
     (name, operation): (&'static str, &'static str),
     fields: &'static [DecidingField],
-) -> Row {
-    row(roots, path, Cost::Counted(Service { name, route: path, operation, fields }), ModelPlace::Here)
+) -> PathRow {
+    row(
+        roots,
+        path,
+        PathCost::Counted(TokenService { name, route: path, operation, fields }),
+        ModelLocation::InRequest,
+    )
 }
 
-const fn free_path(roots: &'static [&'static str], path: &'static str) -> Row {
-    row(roots, path, Cost::Free, ModelPlace::Nowhere)
+const fn free_path(roots: &'static [&'static str], path: &'static str) -> PathRow {
+    row(roots, path, PathCost::Free, ModelLocation::Unused)
 }
 
-/// A free path whose model still counts.
-const fn free_path_with_model(roots: &'static [&'static str], path: &'static str) -> Row {
-    row(roots, path, Cost::Free, ModelPlace::Here)
+/// A path without cost, whose model must still be allowed.
+const fn free_path_with_model(roots: &'static [&'static str], path: &'static str) -> PathRow {
+    row(roots, path, PathCost::Free, ModelLocation::InRequest)
 }
 
-/// A path billed by other units than tokens, with the model in the request.
-const fn media(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
-    row(roots, path, Cost::Uncounted(kind), ModelPlace::Here)
+/// A path that is billed in units other than tokens, with the model in the request.
+const fn media_path(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> PathRow {
+    row(roots, path, PathCost::Uncounted(kind), ModelLocation::InRequest)
 }
 
-/// A path for a batch or a stored object, which also names the model.
-const fn stored_path(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
-    row(roots, path, Cost::Uncounted(kind), ModelPlace::InFile)
+/// A path for a batch or a stored object. The batch or the object contains the model's name.
+const fn stored_path(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> PathRow {
+    row(roots, path, PathCost::Uncounted(kind), ModelLocation::InFile)
 }
 
 /// The table; the first row that matches counts.
-pub(super) const TABLE: &[Row] = &[
-    reply(OPENAI, "/chat/completions"),
-    reply(OPENAI, "/responses"),
-    reply(ANTHROPIC, "/messages"),
-    reply(GEMINI, "/models/{model}:generateContent"),
-    reply(GEMINI, "/models/{model}:streamGenerateContent"),
-    counted_path(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::MODEL_ALONE),
+pub(super) const TABLE: &[PathRow] = &[
+    reply_path(OPENAI, "/chat/completions"),
+    reply_path(OPENAI, "/responses"),
+    reply_path(ANTHROPIC, "/messages"),
+    reply_path(GEMINI, "/models/{model}:generateContent"),
+    reply_path(GEMINI, "/models/{model}:streamGenerateContent"),
+    counted_path(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::NON_GENERATING),
     counted_path(OPENAI, "/completions", (COMPLETIONS, "text_completion"), fields::COMPLETIONS),
     counted_path(OPENAI, "/responses/compact", ("compaction", "chat"), fields::RESPONSES),
-    counted_path(RERANKERS, "/rerank", ("rerank", "rerank"), fields::MODEL_ALONE),
-    counted_path(RERANKERS, "/reranking", ("rerank", "rerank"), fields::MODEL_ALONE),
-    counted_path(GEMINI, "/models/{model}:embedContent", ("embeddings", "embeddings"), fields::MODEL_ALONE),
+    counted_path(RERANKERS, "/rerank", ("rerank", "rerank"), fields::NON_GENERATING),
+    counted_path(RERANKERS, "/reranking", ("rerank", "rerank"), fields::NON_GENERATING),
+    counted_path(
+        GEMINI,
+        "/models/{model}:embedContent",
+        ("embeddings", "embeddings"),
+        fields::NON_GENERATING,
+    ),
     counted_path(
         GEMINI,
         "/models/{model}:batchEmbedContents",
@@ -115,12 +129,12 @@ pub(super) const TABLE: &[Row] = &[
     free_path(ANTHROPIC, "/messages/batches/{}/cancel"),
     free_path(OPENAI, "/fine_tuning/jobs/{}/cancel"),
     free_path(OPENAI, "/threads/{}/runs/{}/cancel"),
-    media(OPENAI, "/images/**", "images"),
-    media(OPENAI, "/audio/**", "audio"),
-    media(OPENAI, "/videos", "video"),
+    media_path(OPENAI, "/images/**", "images"),
+    media_path(OPENAI, "/audio/**", "audio"),
+    media_path(OPENAI, "/videos", "video"),
     stored_path(OPENAI, "/videos/**", "video"),
-    media(GEMINI, "/models/{model}:predict", "images"),
-    media(GEMINI, "/models/{model}:predictLongRunning", "video"),
+    media_path(GEMINI, "/models/{model}:predict", "images"),
+    media_path(GEMINI, "/models/{model}:predictLongRunning", "video"),
     stored_path(OPENAI, "/batches/**", "batches"),
     stored_path(ANTHROPIC, "/messages/batches/**", "batches"),
     stored_path(GEMINI, "/models/{model}:batchGenerateContent", "batches"),
@@ -137,8 +151,8 @@ pub(super) const TABLE: &[Row] = &[
     stored_path(OPENAI, "/containers/**", "containers"),
 ];
 
-impl Row {
-    /// Compares a path with this row below one of its roots.
+impl PathRow {
+    /// Matches a path against this row's pattern after `root`, which is one of the row's roots.
     pub(super) fn matches(&self, root: &str, path: &[&str]) -> Option<MatchedPath> {
         let mut matched = MatchedPath { model: None, is_exact: true };
         let mut path = path.iter();

@@ -4,8 +4,8 @@ use crate::json::{Kind, Value};
 use crate::reply::Usage;
 use crate::{gemini, openai_chat, openai_responses};
 
-/// Returns the usage in a JSON response or an event of a stream. For an array it is the usage of its last item. A
-/// service that reports only a total has no output.
+/// Returns the usage in a JSON response or in an event of a stream. If the response is an array, its last
+/// item has the usage. A service that reports only a total has no output.
 ///
 /// ```
 /// use endmark_wire::{json::Value, paths::read_usage};
@@ -21,13 +21,14 @@ pub fn read_usage(answer: Value<'_>) -> Option<Usage> {
         _ => answer,
     };
     let of_chat = || openai_chat::usage_of(answer.field("usage")?);
-    // Both formats have a `usage`, and Chat's names are more common.
-    let usage = gemini::usage_of(answer).or_else(of_chat).filter(|usage| !usage.is_total_alone());
+    // Both formats have a field `usage`. Chat's field names are more common, so they are tried first.
+    let usage = gemini::usage_of(answer).or_else(of_chat).filter(|usage| !usage.has_only_total());
     let usage = usage.or_else(|| openai_responses::usage_of(answer))?;
-    Some(if usage.is_total_alone() { Usage { prompt: usage.total, ..usage } } else { usage })
+    Some(if usage.has_only_total() { Usage { prompt: usage.total, ..usage } } else { usage })
 }
 
-/// Returns whether an event of a stream only counts its tokens, such as the one that `include_usage` adds.
+/// Returns whether an event of a stream contains only token counts, such as the event that `include_usage`
+/// adds.
 ///
 /// ```
 /// use endmark_wire::{json::Value, paths::only_counts};

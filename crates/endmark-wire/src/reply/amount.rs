@@ -1,8 +1,8 @@
-//! Exact decimal numbers: a binary fraction would round the cost of a call.
+//! Exact decimal numbers. Floating-point numbers would round the cost of a call.
 
 use std::fmt;
 
-/// More decimals than any price has.
+/// Maximum digits after the decimal point. No price has more.
 const MAX_DECIMALS: u32 = 30;
 
 /// A decimal number.
@@ -15,9 +15,9 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// Reads a JSON number, or returns `None` if it has more digits than are kept.
+    /// Reads a JSON number. Returns `None` if it has too many digits.
     pub(crate) fn read(json: &str) -> Option<Self> {
-        // Nearly all of them are integers.
+        // Most numbers are integers.
         if let Ok(count) = json.parse::<u64>() {
             return Some(Self { digits: count.into(), decimals: 0 });
         }
@@ -33,7 +33,7 @@ impl Amount {
         Some(Self { digits: digits.checked_mul(zeros)?, decimals: 0 })
     }
 
-    /// Returns the sum, or `None` if it has more digits than are kept.
+    /// Returns the sum, or `None` if it has too many digits.
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
         let decimals = self.decimals.max(other.decimals);
         let digits = |of: Self| of.digits.checked_mul(10_i128.checked_pow(decimals - of.decimals)?);

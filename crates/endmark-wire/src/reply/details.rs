@@ -1,5 +1,5 @@
-//! Provider-specific counts in addition to the tokens of a prompt and a reply: cache lifetimes, tokens by modality,
-//! the cost of a call.
+//! Provider-specific counts in addition to the tokens of a prompt and a reply, such as tokens by cache
+//! lifetime or by modality, and the cost of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::amount::Amount;
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quote};
 
-/// More details than any provider has. Further ones are not kept.
+/// Maximum number of details. No provider has more, and further ones are not kept.
 const MAX_DETAILS: usize = 64;
 
-/// The longest name that is kept, in bytes.
+/// Maximum length of a name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
 /// The fields of an entry in a list of tokens by modality.
-const KIND: &str = "modality";
-const COUNT: &str = "tokenCount";
+const MODALITY_FIELD: &str = "modality";
+const COUNT_FIELD: &str = "tokenCount";
 
 /// The place of a number in a usage object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,19 +25,20 @@ enum CountPlace {
     Field(String),
     /// A field of an object.
     Member(String, String),
-    /// An entry of a list, with the tokens of this modality.
-    Kind(String, String),
+    /// An entry of a list: the tokens of this modality.
+    Modality(String, String),
 }
 
-/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second,
-/// are ignored.
+/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per
+/// second, are ignored.
 ///
-/// They are shared, because several places contain a call's counts and calls are rarely added up.
+/// They are reference-counted, because a call's counts are copied often but rarely changed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Details(Arc<[(CountPlace, Amount)]>);
 
 impl Details {
-    /// Reads the counts of a usage object, except for those that its format knows (`name`, or `object.name`).
+    /// Reads the counts of a usage object, except for the `known` ones that the format reads itself (`name`,
+    /// or `object.name`).
     pub(crate) fn read(usage: &Fields<'_>, known: &[&str]) -> Self {
         let mut details = Vec::new();
         for field in usage.iter() {
@@ -61,9 +62,10 @@ impl Details {
                 }
                 Kind::Array => {
                     for entry in field.value.items() {
-                        let kind = entry.word(KIND).filter(|kind| kind.len() <= MAX_NAME_BYTES);
-                        if let (Some(kind), Some(count)) = (kind, entry.field(COUNT)) {
-                            note(&mut details, CountPlace::Kind(name.to_string(), kind), count);
+                        let kind =
+                            entry.non_empty_text(MODALITY_FIELD).filter(|kind| kind.len() <= MAX_NAME_BYTES);
+                        if let (Some(kind), Some(count)) = (kind, entry.field(COUNT_FIELD)) {
+                            note(&mut details, CountPlace::Modality(name.to_string(), kind), count);
                         }
                     }
                 }
@@ -85,7 +87,7 @@ impl Details {
         Self(both.into())
     }
 
-    /// Returns the sum of both. A sum with more digits than are kept is dropped.
+    /// Returns the sum of both. A sum with too many digits is dropped.
     pub(super) fn plus(&self, other: &Self) -> Self {
         let mut both = self.0.to_vec();
         for (place, amount) in &*other.0 {
@@ -115,8 +117,8 @@ impl Details {
     }
 
     /// Returns the count of this modality in a list.
-    pub(super) fn kind(&self, list: &str, kind: &str) -> Option<u64> {
-        let is_it = |place: &CountPlace| matches!(place, CountPlace::Kind(own, of) if own == list && of.eq_ignore_ascii_case(kind));
+    pub(super) fn modality(&self, list: &str, kind: &str) -> Option<u64> {
+        let is_it = |place: &CountPlace| matches!(place, CountPlace::Modality(own, of) if own == list && of.eq_ignore_ascii_case(kind));
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
@@ -136,10 +138,10 @@ impl Details {
                         }
                     }
                 }
-                CountPlace::Kind(list, kind) => {
+                CountPlace::Modality(list, kind) => {
                     match usage.field(list).and_then(|own| own.as_kind(Kind::Array)) {
-                        Some(own) => match own.items().find(|entry| entry.has_text(KIND, kind)) {
-                            Some(entry) => edits.set_field(entry, COUNT, &amount.to_string()),
+                        Some(own) => match own.items().find(|entry| entry.has_text(MODALITY_FIELD, kind)) {
+                            Some(entry) => edits.set_field(entry, COUNT_FIELD, &amount.to_string()),
                             None => edits.push_item(own, &entry(kind, *amount)),
                         },
                         None if made.contains(&list.as_str()) => {}
@@ -153,7 +155,7 @@ impl Details {
         }
     }
 
-    /// Returns a usage object with these added.
+    /// Returns a usage object with these counts added.
     pub(crate) fn add_to_json(&self, json: String) -> String {
         let Some(usage) = Value::parse_str(&json).ok().filter(|_| !self.0.is_empty()) else { return json };
         let mut edits = Edits::for_document(usage);
@@ -171,7 +173,7 @@ impl Details {
 
     fn list(&self, list: &str) -> String {
         let entries = self.0.iter().filter_map(|(place, amount)| match place {
-            CountPlace::Kind(own, kind) if own == list => Some(entry(kind, *amount)),
+            CountPlace::Modality(own, kind) if own == list => Some(entry(kind, *amount)),
             _ => None,
         });
         format!("[{}]", entries.collect::<Vec<_>>().join(","))
@@ -179,7 +181,7 @@ impl Details {
 }
 
 impl fmt::Debug for Details {
-    /// Formats them as a usage object with nothing else in it.
+    /// Formats the counts as a usage object without other fields.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.add_to_json("{}".to_owned()))
     }
@@ -193,11 +195,11 @@ fn note(details: &mut Vec<(CountPlace, Amount)>, place: CountPlace, number: Valu
 }
 
 fn entry(kind: &str, amount: Amount) -> String {
-    format!("{{\"{KIND}\":{},\"{COUNT}\":{amount}}}", quote(kind))
+    format!("{{\"{MODALITY_FIELD}\":{},\"{COUNT_FIELD}\":{amount}}}", quote(kind))
 }
 
-/// Returns whether the number with this name is a count of tokens or requests, or a price. Such numbers of two calls
-/// can be added.
+/// Returns whether the number with this name is a count of tokens or requests, or a price. Such numbers can
+/// be added up over several calls.
 fn is_count(name: &str) -> bool {
     ["tokens", "requests", "queries", "TokenCount", "cost"].iter().any(|end| name.ends_with(end))
 }

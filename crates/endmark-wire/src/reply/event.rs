@@ -6,32 +6,33 @@ use super::{Finish, ToolCall, Usage};
 use crate::error::ProviderError;
 use crate::json::JsonError;
 
-/// The bytes that a call counts towards the limit on kept bytes, in addition to its text: its entry and its positions.
+/// The number of bytes that a call counts towards the limit on kept bytes, in addition to its text. This
+/// covers its entry and its positions.
 pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 
-/// An event of a stream that cannot be read.
+/// Error of an event of a stream that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// The data is not JSON.
     #[error("a chunk of the stream is not JSON: {0}")]
     NotJson(#[source] JsonError),
     /// The data is JSON, but not an object.
-    #[error("a chunk of the stream is no object")]
-    NoObject,
+    #[error("a chunk of the stream is not an object")]
+    NotAnObject,
     /// The frame contains bytes that are not UTF-8.
     #[error("a chunk of the stream is not UTF-8")]
     NotUtf8,
     /// The data contains no JSON at all, such as the `ping` of some servers.
-    #[error("an event of the stream is no chunk")]
-    NoChunk,
+    #[error("an event of the stream is not a chunk")]
+    NotAChunk,
 }
 
 impl EventError {
-    /// Returns whether the event may have been a part of the reply, which is lost with it.
+    /// Returns whether a part of the reply may be lost with the event.
     pub fn is_broken_chunk(&self) -> bool {
         match self {
-            Self::NotJson(_) | Self::NoObject | Self::NotUtf8 => true,
-            Self::NoChunk => false,
+            Self::NotJson(_) | Self::NotAnObject | Self::NotUtf8 => true,
+            Self::NotAChunk => false,
         }
     }
 }
@@ -41,7 +42,7 @@ impl EventError {
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the event")]
 pub struct Event {
     /// The pieces of choices that arrived, in order.
-    pub pieces: Vec<Delta>,
+    pub pieces: Vec<ChoicePiece>,
     /// The choices that ended.
     pub finishes: Vec<Finish>,
     /// The token counts of the whole reply, if the event contains them.
@@ -52,15 +53,15 @@ pub struct Event {
     pub is_done: bool,
     /// Whether the event only reports that a part of the reply is complete. The next event shows whether the reply
     /// continues.
-    pub closes: bool,
-    /// The number of the call that is reported complete.
-    pub closed_call: Option<u32>,
-    /// Whether the event opens a reply or a part of one and contains no content, not even its end. Until another
-    /// event arrives, the reply of another call can replace it.
-    pub opens: bool,
-    /// Whether the event is empty, such as a comment or a ping. It may overtake events that are held back.
-    pub idle: bool,
-    /// Whether the event contains nothing of a choice, such as a final event that only counts tokens.
+    pub completes_part: bool,
+    /// The number of the call that the event reports as complete.
+    pub completed_call: Option<u32>,
+    /// Whether the event only begins a reply or a part of one and contains no content or end. Until another
+    /// event arrives, the reply of another call can replace this one.
+    pub only_begins: bool,
+    /// Whether the event is empty, such as a comment or a ping. It may pass events that are held back.
+    pub is_idle: bool,
+    /// Whether the event concerns no choice, such as a final event with only token counts.
     pub has_no_choices: bool,
 }
 
@@ -72,20 +73,20 @@ impl Event {
 
     /// Returns an event without content.
     pub(crate) fn idle() -> Self {
-        Self { idle: true, ..Self::default() }
+        Self { is_idle: true, ..Self::default() }
     }
 }
 
 /// A piece of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delta {
+pub struct ChoicePiece {
     /// The number of its choice.
     pub choice: u32,
     /// The piece that arrived.
     pub piece: Piece,
 }
 
-/// The content of a piece of a choice. Texts are never empty.
+/// The content of a piece. Its text is never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Text of the reply.
@@ -94,11 +95,11 @@ pub enum Piece {
     Reasoning(String),
     /// The text of a refusal.
     Refusal(String),
-    /// The first or the next piece of a tool call.
+    /// The first piece of a tool call, or a later one.
     ToolCall {
-        /// Its number among the choice's calls.
+        /// The number of the call in its choice.
         index: u32,
-        /// Its id, if given.
+        /// The call's id, if the piece contains it.
         id: Option<String>,
         /// The function's name, if the piece contains it.
         name: Option<String>,
@@ -108,8 +109,9 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Returns the number of bytes needed to store this, given the calls that are already known.
-    pub(super) fn cost(&self, is_known: impl Fn(u32) -> bool) -> usize {
+    /// Returns the number of bytes needed to store the piece. `is_known` is whether a call was already
+    /// stored.
+    pub(super) fn stored_bytes(&self, is_known: impl Fn(u32) -> bool) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::Reasoning(_) | Self::Refusal(_) => 0,

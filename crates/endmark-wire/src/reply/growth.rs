@@ -1,20 +1,20 @@
-//! Grows a text that is stored while its reply arrives.
+//! Grows the capacity of a text that is stored while its reply arrives.
 
-/// The capacity in bytes from which a text gets more room in large steps.
+/// From this capacity in bytes, a text grows in large steps.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
 /// Minimum capacity of a long text, in bytes.
 ///
-/// Common allocators give an allocation of this size its own pages, which the system provides when they are written
-/// to. Therefore unused capacity costs nothing, and growing it copies nothing. A thousand replies that grow in small
-/// steps would leave holes that fit none of them.
-const MIN_ROOM_BYTES: usize = 128 * 1024;
+/// Common allocators give an allocation of this size its own pages, which the system provides only when they
+/// are written. Therefore unused capacity costs nothing, and growing it copies nothing. If a thousand replies
+/// grew in small steps, they would fragment the memory.
+const MIN_LONG_TEXT_CAPACITY_BYTES: usize = 128 * 1024;
 
-/// Appends to a text that is kept until its reply ends.
+/// Appends to a text that is stored until its reply ends.
 pub(crate) fn append(text: &mut String, more: &str) {
     let capacity = text.capacity();
     if capacity >= LONG_TEXT_BYTES && text.len() + more.len() > capacity {
-        text.reserve(more.len().max(MIN_ROOM_BYTES.saturating_sub(text.len())));
+        text.reserve(more.len().max(MIN_LONG_TEXT_CAPACITY_BYTES.saturating_sub(text.len())));
     }
     text.push_str(more);
 }
@@ -33,7 +33,7 @@ mod tests {
                 moves += usize::from(text.len() > super::LONG_TEXT_BYTES);
             }
             assert!(
-                capacity <= 2 * super::LONG_TEXT_BYTES || capacity >= super::MIN_ROOM_BYTES,
+                capacity <= 2 * super::LONG_TEXT_BYTES || capacity >= super::MIN_LONG_TEXT_CAPACITY_BYTES,
                 "{capacity}"
             );
         }

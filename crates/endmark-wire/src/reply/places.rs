@@ -1,19 +1,20 @@
-//! Positions of a streamed reply's calls, found by number in constant time.
+//! Finds the calls of a streamed reply by their numbers in constant time.
 
 use std::collections::HashMap;
 
-/// The positions of calls among the calls of their choice.
+/// The position of each call among the calls of its choice.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places {
-    /// By choice and the call's own number.
+pub(super) struct CallPositions {
+    /// The position by choice and by the call's own number.
     own_positions: HashMap<(u32, u32), usize>,
-    /// By choice and the number in the pieces. If several calls have the same number, this is the last one.
+    /// The position by choice and by the number in the call's pieces. If several calls have the same number,
+    /// this is the last one.
     sent_positions: HashMap<(u32, u32), usize>,
-    /// By choice: the first number after all its calls.
+    /// The first unused call number, by choice.
     next: HashMap<u32, u32>,
 }
 
-impl Places {
+impl CallPositions {
     pub(super) fn own_position(&self, choice: u32, call: u32) -> Option<usize> {
         self.own_positions.get(&(choice, call)).copied()
     }
@@ -26,7 +27,7 @@ impl Places {
         self.next.get(&choice).copied().unwrap_or(0)
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of calls in all choices.
     pub(super) fn count(&self) -> usize {
         self.own_positions.len()
     }
@@ -38,8 +39,8 @@ impl Places {
         *next = call.saturating_add(1).max(*next);
     }
 
-    /// Records that pieces of the call at this position are sent with this number.
-    pub(super) fn note_sent(&mut self, choice: u32, number: u32, position: usize) {
+    /// Records that the pieces of the call at this position have this number.
+    pub(super) fn note_sent_number(&mut self, choice: u32, number: u32, position: usize) {
         self.sent_positions.insert((choice, number), position);
     }
 }

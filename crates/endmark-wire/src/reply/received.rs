@@ -1,26 +1,27 @@
-//! A streamed reply, assembled from the pieces that were received.
+//! A streamed reply, assembled from its received pieces.
 
 use endmark_context::count::TextTally;
 use endmark_recovery::Ending;
 
 use super::growth::append;
-use super::places::Places;
-use crate::json::{Decoded, Value};
+use super::places::CallPositions;
+use crate::json::{DecodedString, Value};
 
 use super::event::ENTRY_BYTES;
 use super::{
-    CallProgress, Choice, Continuation, Delta, Event, EventError, Finish, Piece, PieceKey, ToolCall, Usage,
+    CallProgress, Choice, ChoicePiece, Continuation, Event, EventError, Finish, Piece, PieceKey, ToolCall,
+    Usage,
 };
 
-/// More choices than a request can ask for. Further choices are not kept.
+/// No request can ask for more choices than this. Further choices are not kept.
 const MAX_CHOICES: usize = 128;
 
-/// More than providers sign with. A longer signature is not kept.
+/// Maximum length of a signature in bytes. No provider sends longer ones, and longer ones are not kept.
 const MAX_SIGNATURE_BYTES: usize = 1024 * 1024;
 
-/// The state of the stream, apart from its events.
+/// Whether the stream can still be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum StreamState {
     Readable,
     /// The upstream reported an error.
     Failed,
@@ -31,7 +32,7 @@ enum State {
 /// How completely the pieces of an event represent the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fidelity {
-    /// All of it, character for character.
+    /// Completely, character for character.
     Exact,
     /// Completely, except that half a surrogate pair becomes U+FFFD.
     HalfCharacter,
@@ -40,12 +41,12 @@ pub(crate) enum Fidelity {
 }
 
 impl Fidelity {
-    /// Returns the fidelity of a string.
+    /// Returns the fidelity of a decoded string.
     pub(crate) fn from_exactness(is_exact: bool) -> Self {
         if is_exact { Self::Exact } else { Self::HalfCharacter }
     }
 
-    /// Returns `Partial` if more was received than pieces can represent.
+    /// Returns `Partial` if more was received than the pieces represent, or else `Exact`.
     pub(crate) fn partial_if(is_more: bool) -> Self {
         if is_more { Self::Partial } else { Self::Exact }
     }
@@ -53,8 +54,8 @@ impl Fidelity {
 
 /// Assembles a streamed reply from the pieces that its format's reader finds (PC-9).
 ///
-/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
-/// choice is [mendable](Choice::mendable). Counting continues.
+/// It stores at most `keep_bytes` of texts, names and arguments. Beyond that limit it drops everything
+/// stored, and no choice is [mendable](Choice::is_mendable). Counting continues.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -65,20 +66,20 @@ impl Fidelity {
 #[derive(Debug, Clone)]
 pub struct Received {
     choices: Vec<Choice>,
-    places: Places,
-    /// Number of bytes that may still be stored. `None` after the limit was reached.
-    room: Option<usize>,
+    places: CallPositions,
+    /// The number of bytes that may still be stored. `None` after the limit was exceeded.
+    bytes_left: Option<usize>,
     usage: Option<Usage>,
-    /// Whether nothing arrived after the last token count.
+    /// Whether no content arrived after the last token count.
     is_counted: bool,
     output_tokens: Option<u64>,
-    state: State,
+    state: StreamState,
     is_done: bool,
     model: Option<String>,
     tier: Option<String>,
     id: Option<String>,
-    /// First halves of characters that wait for their second halves, by choice and call.
-    halves: Vec<((u32, Option<u32>), u32)>,
+    /// First halves of surrogate pairs that wait for their second halves, by choice and call.
+    half_characters: Vec<((u32, Option<u32>), u32)>,
 }
 
 impl Received {
@@ -86,17 +87,17 @@ impl Received {
     pub fn new(keep_bytes: usize) -> Self {
         Self {
             choices: Vec::new(),
-            places: Places::default(),
-            room: Some(keep_bytes),
+            places: CallPositions::default(),
+            bytes_left: Some(keep_bytes),
             usage: None,
             is_counted: false,
             output_tokens: None,
-            state: State::Readable,
+            state: StreamState::Readable,
             is_done: false,
             model: None,
             tier: None,
             id: None,
-            halves: Vec::new(),
+            half_characters: Vec::new(),
         }
     }
 
@@ -120,18 +121,18 @@ impl Received {
         self.places.own_position(choice, call)
     }
 
-    /// Returns the last call of a choice whose pieces are sent with this number.
+    /// Returns the last call of a choice whose pieces have this number.
     pub(crate) fn call_sent_as(&self, choice: u32, number: u32) -> Option<&ToolCall> {
         let call = self.choice_at(choice)?.tool_calls.get(self.places.sent_position(choice, number)?)?;
         (call.sent_index().unwrap_or(call.index) == number).then_some(call)
     }
 
-    /// Returns the first number after all calls of a choice.
+    /// Returns the first unused call number of a choice.
     pub(crate) fn next_call(&self, choice: u32) -> u32 {
         self.places.next(choice)
     }
 
-    /// Returns the bytes that the calls need in addition to their texts.
+    /// Returns the bytes of memory that the calls need in addition to their texts.
     pub fn entry_bytes(&self) -> usize {
         self.places.count() * ENTRY_BYTES
     }
@@ -141,11 +142,12 @@ impl Received {
         self.usage.as_ref()
     }
 
-    /// Returns whether the counts cover the whole reply, because it ended and nothing arrived after them. Servers
-    /// also send counts in the middle of a reply, and Messages begins with a count without meaning.
+    /// Returns whether the counts cover the whole reply, because it ended and no content arrived after them.
+    /// Servers also send counts in the middle of a reply, and the count at the beginning of a Messages stream
+    /// is meaningless.
     pub fn is_counted(&self) -> bool {
         let ended = self.is_done
-            || self.state == State::Failed
+            || self.state == StreamState::Failed
             || (!self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some()));
         self.is_counted && ended
     }
@@ -155,20 +157,20 @@ impl Received {
         self.is_counted = false;
     }
 
-    /// Returns the number of generated tokens, from the usage or from anything else that a server reports. If a reply
-    /// has several choices, llama.cpp counts only one.
+    /// Returns the number of generated tokens, from the usage or from another report of the server. If a
+    /// reply has several choices, llama.cpp counts only one.
     pub fn output_tokens(&self) -> Option<u64> {
         self.output_tokens
     }
 
-    /// Returns how a choice ended if the stream's bytes end here. A finish reason or the stream's own end is a clean
-    /// end. Otherwise it ended with an error that the server reported, or was dropped.
+    /// Returns how a choice ended if the stream's bytes end here. It ended cleanly if a finish reason or the
+    /// stream's own end arrived. Otherwise the server reported an error, or the connection was dropped.
     pub fn ending(&self, choice: u32) -> Ending {
         let finish = self.choice_at(choice).and_then(|choice| choice.finish.as_ref());
         match finish.map(|finish| finish.stop) {
             Some(Some(_)) => Ending::Clean,
             Some(None) => Ending::UpstreamError,
-            None if self.state != State::Readable => Ending::UpstreamError,
+            None if self.state != StreamState::Readable => Ending::UpstreamError,
             None if self.is_done => Ending::Clean,
             None => Ending::Dropped,
         }
@@ -189,19 +191,20 @@ impl Received {
         self.tier.as_deref()
     }
 
-    /// Records the service tier of the reply. The last one counts, because the first may be the requested one.
+    /// Records the service tier of the reply. The last value counts, because the first may be the requested
+    /// tier.
     pub(crate) fn note_tier(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
 
-    /// Updates the number of web searches of a choice, given the number so far.
+    /// Updates the number of web searches of a choice. `count` gets the number so far.
     pub(crate) fn update_searches(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.web_searches = count(choice.web_searches);
         }
     }
 
-    /// Returns the reply's id, as the stream first gives it.
+    /// Returns the reply's id: the first one that the stream contained.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -212,30 +215,31 @@ impl Received {
         self.id = self.id.take().or(id);
     }
 
-    /// Records that another event follows. After an event that could not be read, the stored content is not reliable.
+    /// Records that another event follows. After an unreadable event, the stored content is then no longer
+    /// reliable.
     pub(crate) fn next_event(&mut self) {
-        if self.state == State::Broken {
-            self.drop_kept();
+        if self.state == StreamState::Broken {
+            self.drop_stored_content();
         }
     }
 
-    /// Records an event that cannot be read, and returns its error.
+    /// Records an unreadable event and returns its error.
     pub(crate) fn note_unreadable(&mut self, error: EventError) -> EventError {
         if error.is_broken_chunk() {
-            self.state = State::Broken;
+            self.state = StreamState::Broken;
         } else {
-            self.drop_kept();
+            self.drop_stored_content();
         }
         error
     }
 
-    /// Records the content of an event apart from its choices.
+    /// Records the content of an event outside its choices.
     pub(crate) fn note_event(&mut self, event: &Event, output_tokens: Option<u64>) {
         if event.error.is_some() {
-            self.state = State::Failed;
+            self.state = StreamState::Failed;
         }
         self.is_done |= event.is_done;
-        // Zeros after counts state nothing: some proxies send an empty usage last.
+        // Ignore zeros after counts, because some proxies send an empty usage last.
         let usage = event.usage.as_ref().filter(|usage| self.usage.is_none() || !usage.is_zero());
         if let Some(usage) = usage {
             self.usage = Some(usage.clone());
@@ -245,22 +249,24 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
-    /// Decodes the next characters of a choice's text, or of the arguments of this call. Joins halves of a character
-    /// that arrive in two pieces.
+    /// Decodes the next characters of a choice's text or, if `call` is given, of the arguments of that call.
+    /// Joins halves of a character that arrive in two pieces.
     pub(crate) fn decode<'a>(
         &mut self,
         choice: u32,
         call: Option<u32>,
         piece: Value<'a>,
-    ) -> Option<Decoded<'a>> {
-        let known = self.halves.iter().position(|(of, _)| *of == (choice, call));
-        let half = known.map(|known| self.halves[known].1);
+    ) -> Option<DecodedString<'a>> {
+        let known = self.half_characters.iter().position(|(of, _)| *of == (choice, call));
+        let half = known.map(|known| self.half_characters[known].1);
         let (mut decoded, waits) = piece.decode_after(half)?;
         if let Some(known) = known {
-            self.halves.swap_remove(known);
+            self.half_characters.swap_remove(known);
         }
         match waits {
-            Some(half) if self.halves.len() < MAX_CHOICES => self.halves.push(((choice, call), half)),
+            Some(half) if self.half_characters.len() < MAX_CHOICES => {
+                self.half_characters.push(((choice, call), half));
+            }
             Some(_) => {
                 decoded.text.to_mut().push(char::REPLACEMENT_CHARACTER);
                 decoded.exact = false;
@@ -270,18 +276,18 @@ impl Received {
         Some(decoded)
     }
 
-    /// Adds pieces of one choice. `legacy` is the form of a tool call among them.
-    pub(crate) fn add_pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
+    /// Adds pieces of one choice. `legacy` is whether their tool call is a legacy `function_call`.
+    pub(crate) fn add_pieces(&mut self, index: u32, pieces: &[ChoicePiece], legacy: bool) {
         let is_known = |call| self.places.own_position(index, call).is_some();
-        let cost: usize = pieces.iter().map(|delta| delta.piece.cost(is_known)).sum();
+        let cost: usize = pieces.iter().map(|delta| delta.piece.stored_bytes(is_known)).sum();
         if self.choice_at(index).is_none() && self.choices.len() < MAX_CHOICES {
-            self.choices.push(Choice { mendable: self.room.is_some(), ..Choice::new(index) });
+            self.choices.push(Choice { is_mendable: self.bytes_left.is_some(), ..Choice::new(index) });
         }
-        self.room = self.room.and_then(|room| room.checked_sub(cost));
-        if self.room.is_none() {
-            self.stop_keeping();
+        self.bytes_left = self.bytes_left.and_then(|room| room.checked_sub(cost));
+        if self.bytes_left.is_none() {
+            self.stop_storing();
         }
-        let keep = self.room.is_some();
+        let keep = self.bytes_left.is_some();
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             for delta in pieces {
                 choice.add(&delta.piece, legacy, keep.then_some(&mut self.places));
@@ -291,23 +297,23 @@ impl Received {
 
     /// Records how a choice ended, if it did, and how completely its pieces represent what was sent.
     pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
-        let half_open = self.halves.iter().any(|((choice, _), _)| *choice == index);
+        let half_open = self.half_characters.iter().any(|((choice, _), _)| *choice == index);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.half_open = half_open;
-            choice.mendable &= fidelity != Fidelity::Partial;
+            choice.is_mendable &= fidelity != Fidelity::Partial;
             choice.exact &= fidelity != Fidelity::HalfCharacter;
             choice.end(finish);
         }
     }
 
-    /// Records where the last self-contained part of the text begins.
+    /// Records the position in the text at which the last independent part begins.
     pub(crate) fn note_part_begin(&mut self, index: u32, at: usize) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.last_part = at.min(choice.text.len());
+            choice.last_part_start = at.min(choice.text.len());
         }
     }
 
-    /// Returns the tally of what the model wrote in a choice. Parts without pieces add to it.
+    /// Returns the tally of what the model wrote in a choice, to add parts that are not pieces.
     pub(crate) fn written_tally(&mut self, index: u32) -> Option<&mut TextTally> {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
@@ -320,7 +326,8 @@ impl Received {
         }
     }
 
-    /// Records that a choice has more than a request can contain, although that did not arrive last.
+    /// Records that a choice has a part that no request can contain. Unlike after
+    /// [`note_unrequestable`](Self::note_unrequestable), the choice need not end in that part.
     pub(crate) fn note_extra_content(&mut self, index: u32) {
         self.add_pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -328,7 +335,7 @@ impl Received {
         }
     }
 
-    /// Records that the model reasoned without showing any of it.
+    /// Records that the model reasoned without returning the reasoning.
     pub(crate) fn note_hidden_reasoning(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.note_thought();
@@ -336,22 +343,22 @@ impl Received {
     }
 
     /// Records whether more of a choice's call will follow.
-    pub(crate) fn set_unfinished(&mut self, index: u32, will: bool) {
+    pub(crate) fn set_unfinished(&mut self, index: u32, is_unfinished: bool) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.unfinished = will;
+            choice.is_unfinished = is_unfinished;
         }
     }
 
-    /// Records that the server could not parse the arguments of a choice's last call, although it sent an object for
-    /// them.
-    pub(crate) fn note_unread_call(&mut self, index: u32) {
+    /// Records that the server could not parse the arguments of a choice's last call, although it sent an
+    /// object.
+    pub(crate) fn note_unparsed_arguments(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
             call.arguments = String::new();
         }
     }
 
-    /// Records the token by which the provider continues a choice from its current end.
+    /// Records the provider's token that continues a choice from its current end.
     pub(crate) fn set_continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
             && let Some(token) = token
@@ -360,17 +367,17 @@ impl Received {
         }
     }
 
-    /// Records how a stream's pieces identify the call with this number.
+    /// Records how the stream's pieces identify the call with this number.
     pub(crate) fn note_piece_key(&mut self, index: u32, call: u32, place: PieceKey) {
         let Some(position) = self.places.own_position(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
-            call.place = place;
-            self.places.note_sent(index, call.sent_index().unwrap_or(call.index), position);
+            call.piece_key = place;
+            self.places.note_sent_number(index, call.sent_index().unwrap_or(call.index), position);
         }
     }
 
-    /// Records that the call with this number takes free text.
+    /// Records that the tool of the call with this number accepts free text.
     pub(crate) fn note_free_text(&mut self, index: u32, call: u32) {
         if let Some(call) = self.call_mut(index, call) {
             call.free_text = true;
@@ -395,7 +402,7 @@ impl Received {
             return;
         }
         let position = call.and_then(|call| self.places.own_position(index, call));
-        let choice = self.choices.iter_mut().find(|choice| choice.index == index && choice.mendable);
+        let choice = self.choices.iter_mut().find(|choice| choice.index == index && choice.is_mendable);
         let Some(choice) = choice else { return };
         match call {
             None => choice.signature = Some(signature),
@@ -407,18 +414,18 @@ impl Received {
         }
     }
 
-    /// Drops everything kept. No choice is mendable from now on.
-    fn drop_kept(&mut self) {
-        self.room = None;
-        self.stop_keeping();
+    /// Drops all stored content. No choice is mendable from now on.
+    fn drop_stored_content(&mut self) {
+        self.bytes_left = None;
+        self.stop_storing();
     }
 
-    fn stop_keeping(&mut self) {
-        self.places = Places::default();
+    fn stop_storing(&mut self) {
+        self.places = CallPositions::default();
         for choice in &mut self.choices {
-            choice.mendable = false;
+            choice.is_mendable = false;
             choice.text = String::new();
-            choice.last_part = 0;
+            choice.last_part_start = 0;
             choice.last_call_at = 0;
             choice.tool_calls = Vec::new();
         }
@@ -426,11 +433,11 @@ impl Received {
 }
 
 impl Choice {
-    /// Adds a piece. Its text, or its call with its position, is stored only if `kept` is given.
-    fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut Places>) {
+    /// Adds a piece. Stores its content only if `kept` is given.
+    fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut CallPositions>) {
         match piece {
             Piece::Text(text) => {
-                self.received += text.len();
+                self.received_bytes += text.len();
                 self.written.add(text);
                 append(&mut self.text, if kept.is_some() { text } else { "" });
                 self.ends_in_unshown_part &= text.is_empty();
@@ -445,11 +452,11 @@ impl Choice {
             }
             Piece::ToolCall { index, id, name, arguments } => {
                 self.ends_in_unshown_part = false;
-                self.received += arguments.len();
+                self.received_bytes += arguments.len();
                 self.written.add(arguments);
                 if let Some(places) = kept {
                     self.last_call_at = self.text.len();
-                    let call = self.call(*index, legacy, places);
+                    let call = self.call_or_new(*index, legacy, places);
                     call.id = call.id.take().or_else(|| id.clone());
                     if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
                         call.name.clone_from(name);
@@ -461,7 +468,7 @@ impl Choice {
     }
 
     /// Returns the call with this number, or creates it.
-    fn call(&mut self, index: u32, legacy: bool, places: &mut Places) -> &mut ToolCall {
+    fn call_or_new(&mut self, index: u32, legacy: bool, places: &mut CallPositions) -> &mut ToolCall {
         let position = places.own_position(self.index, index).unwrap_or_else(|| {
             places.note_begin(self.index, index, self.tool_calls.len());
             self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });

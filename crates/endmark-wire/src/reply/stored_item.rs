@@ -12,9 +12,9 @@ pub struct StoredItem {
 }
 
 impl StoredItem {
-    /// Reads an item. Returns `None` for an item without an id, and for an incomplete one.
+    /// Reads an item. Returns `None` if it has no id or is incomplete.
     pub(crate) fn parse(json: &str) -> Option<Self> {
         let item = Value::parse_str(json).ok().filter(|item| !item.has_text("status", "incomplete"))?;
-        Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
+        Some(Self { id: item.non_empty_text("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
     }
 }

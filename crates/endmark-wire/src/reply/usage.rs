@@ -2,7 +2,7 @@
 
 use super::Details;
 
-/// The tokens of one call, or of several together.
+/// The tokens of one call, or the sum over several calls.
 ///
 /// ```
 /// use endmark_wire::reply::Usage;
@@ -17,15 +17,15 @@ pub struct Usage {
     pub prompt: u64,
     /// Generated tokens, including reasoning.
     pub completion: u64,
-    /// The sum of both.
+    /// The sum of `prompt` and `completion`, or the provider's own total.
     pub total: u64,
-    /// Tokens of the prompt that were written to a cache, if the provider counts them.
+    /// Tokens of the prompt that were written to a cache. `None` if the provider does not count them.
     pub written: Option<u64>,
     /// Tokens of the prompt that were read from a cache.
     pub cached: Option<u64>,
     /// Generated tokens that were reasoning.
     pub reasoning: Option<u64>,
-    /// Further counts of the provider.
+    /// Further counts by the provider.
     pub details: Details,
 }
 
@@ -33,31 +33,31 @@ pub struct Usage {
 const AUDIO: &str = "AUDIO";
 
 /// The objects in which OpenAI's formats count parts of the prompt.
-const PROMPT_AT_OPENAI: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
+const OPENAI_PROMPT_DETAILS: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
 
 impl Usage {
-    /// Returns the tokens of the prompt that were written to a cache, for any lifetime.
+    /// Returns the tokens of the prompt that were written to a cache with any lifetime.
     pub fn cache_writes(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "cache_write_tokens");
-        self.written.or_else(|| PROMPT_AT_OPENAI.into_iter().find_map(at_openai))
+        self.written.or_else(|| OPENAI_PROMPT_DETAILS.into_iter().find_map(at_openai))
     }
 
     /// Returns the audio tokens in the prompt, including cached ones.
     pub fn prompt_audio(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "audio_tokens");
-        let at_google = || self.details.kind("promptTokensDetails", AUDIO);
-        PROMPT_AT_OPENAI.into_iter().find_map(at_openai).or_else(at_google)
+        let at_google = || self.details.modality("promptTokensDetails", AUDIO);
+        OPENAI_PROMPT_DETAILS.into_iter().find_map(at_openai).or_else(at_google)
     }
 
     /// Returns the audio tokens in the prompt that were read from a cache.
     pub fn cached_audio(&self) -> Option<u64> {
-        self.details.kind("cacheTokensDetails", AUDIO)
+        self.details.modality("cacheTokensDetails", AUDIO)
     }
 
     /// Returns the generated audio tokens.
     pub fn completion_audio(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "audio_tokens");
-        let at_google = || self.details.kind("candidatesTokensDetails", AUDIO);
+        let at_google = || self.details.modality("candidatesTokensDetails", AUDIO);
         ["completion_tokens_details", "output_tokens_details"]
             .into_iter()
             .find_map(at_openai)
@@ -70,13 +70,13 @@ impl Usage {
         self.details.member("server_tool_use", "web_search_requests").or_else(at_perplexity)
     }
 
-    /// Returns the tokens written to a cache for one hour, which Anthropic bills separately.
+    /// Returns the tokens that were written to a cache for one hour. Anthropic bills them separately.
     pub fn cache_writes_for_an_hour(&self) -> Option<u64> {
         self.details.member("cache_creation", "ephemeral_1h_input_tokens")
     }
 
-    /// Returns whether the provider reports only a total, without prompt and reply.
-    pub fn is_total_alone(&self) -> bool {
+    /// Returns whether the provider reports only a total, without counts of the prompt and the reply.
+    pub fn has_only_total(&self) -> bool {
         self.total > 0 && self.prompt == 0 && self.completion == 0
     }
 
@@ -110,9 +110,10 @@ pub(crate) struct StatedCounts {
 impl StatedCounts {
     /// Returns the prompt, the completion and the total, such that no part exceeds its whole.
     ///
-    /// If the total shows that a part is outside its whole, the part is added. xAI and Google count reasoning outside
-    /// the completion, and some proxies count Anthropic's cached tokens outside the prompt. Parts that do not add up
-    /// to the total are kept. In that case the total differs from the sum of prompt and completion.
+    /// If the total shows that the provider counts a part outside its whole, that part is added to the whole.
+    /// xAI and Google count reasoning outside the completion, and some proxies count Anthropic's cached
+    /// tokens outside the prompt. Parts that do not add up to the total are kept. In that case the total
+    /// differs from the sum of prompt and completion.
     pub(crate) fn with_parts_within(self) -> (u64, u64, u64) {
         let Self { mut prompt, mut completion, in_cache, reasoning, .. } = self;
         let stated = prompt.saturating_add(completion);
@@ -130,7 +131,7 @@ impl StatedCounts {
         };
         prompt = prompt.saturating_add(beside_prompt);
         completion = completion.saturating_add(beside_completion);
-        // No part exceeds its whole.
+        // No part may exceed its whole.
         if in_cache > prompt {
             prompt = prompt.saturating_add(in_cache);
         }
@@ -144,7 +145,7 @@ impl StatedCounts {
 }
 
 impl Usage {
-    /// Returns whether nothing was counted.
+    /// Returns whether all token counts are zero.
     pub(crate) fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0 && self.total == 0
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Frame;
 
-/// Buffer capacity in bytes that is kept for the next frames. Usually one frame fits. Larger bursts are rare, and
+/// Buffer capacity in bytes that is kept for the next frames. Most frames fit. Larger bursts are rare, and
 /// streams are idle most of the time.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024;
 
@@ -21,17 +21,18 @@ pub struct FrameTooLong {
 pub enum Tail {
     /// The stream ended after a complete frame.
     Clean,
-    /// The stream ended with the carriage return that ends this frame. The frame had to wait, because a line feed
-    /// could have followed.
+    /// The stream ended with the carriage return that ends this frame. The decoder had held the frame back,
+    /// because a line feed could have followed.
     Frame(Frame),
-    /// The stream ended inside a frame. The standard ignores such a frame, but [`Frame::read`] can still read it.
+    /// The stream ended inside a frame. The standard says to ignore such a frame, but [`Frame::read`] can
+    /// still read it.
     Residue(Vec<u8>),
 }
 
 /// Splits a stream into frames (WHATWG HTML, 9.2.6) without I/O, up to a limit in bytes.
 ///
-/// The frames do not depend on chunking. Their [`Frame::raw`] and the [`Tail`] together equal the input. Lines end in
-/// LF, CRLF or CR. A byte order mark at the beginning is skipped.
+/// The frames do not depend on chunking. Their [`Frame::raw`] and the [`Tail`] together equal the input.
+/// Lines end with LF, CRLF or CR. A byte order mark at the beginning is skipped.
 ///
 /// ```
 /// use endmark_wire::sse::{Decoder, Tail};
@@ -48,24 +49,24 @@ pub enum Tail {
 pub struct Decoder {
     limit: usize,
     buffer: Vec<u8>,
-    /// The number of bytes of `buffer` that were returned as frames.
+    /// The number of leading bytes of `buffer` that were already returned as frames.
     taken_bytes: usize,
-    /// The ends of the finished frames in `buffer`.
+    /// The ends in `buffer` of the finished frames.
     frame_ends: VecDeque<usize>,
-    /// The number of bytes of `buffer` that were scanned.
-    scanned: usize,
-    /// The start of the line that contains `scanned`.
-    line: usize,
-    before: LineEndState,
+    /// The number of leading bytes of `buffer` that were scanned.
+    scanned_bytes: usize,
+    /// The start of the line that contains the position `scanned`.
+    line_start: usize,
+    line_end_state: LineEndState,
     /// Whether the next frame is the first, which may begin with a byte order mark.
     first_frame: bool,
     too_long: bool,
 }
 
-/// The last scanned bytes.
+/// The meaning of the last scanned byte for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineEndState {
-    /// Any bytes that do not affect the next byte.
+    /// It does not affect the next byte.
     Other,
     /// A carriage return that ends a line. If a line feed follows, it belongs to the same line end.
     Return,
@@ -81,9 +82,9 @@ impl Decoder {
             buffer: Vec::new(),
             taken_bytes: 0,
             frame_ends: VecDeque::new(),
-            scanned: 0,
-            line: 0,
-            before: LineEndState::Other,
+            scanned_bytes: 0,
+            line_start: 0,
+            line_end_state: LineEndState::Other,
             first_frame: true,
             too_long: false,
         }
@@ -91,9 +92,11 @@ impl Decoder {
 
     /// Adds the next bytes of the stream.
     ///
-    /// # Errors [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken.
-    /// [`Decoder::finish`] returns all bytes after them up to the end of `bytes`, so that the caller can forward the
-    /// stream without parsing it. Later calls keep no bytes and return the error again.
+    /// # Errors
+    /// [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be read with
+    /// [`Decoder::next_frame`]. [`Decoder::finish`] returns all later bytes up to the end of `bytes`, so that
+    /// the caller can forward the stream without parsing it. Later calls keep no bytes and return the error
+    /// again.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
         if !self.too_long {
             self.buffer.extend_from_slice(bytes);
@@ -108,10 +111,11 @@ impl Decoder {
         let raw = self.buffer.get(self.taken_bytes..end).unwrap_or_default().to_vec();
         self.taken_bytes = end;
         if self.frame_ends.is_empty() {
-            // Only the beginning of one frame remains, so the move is cheap. Returned frames do not stay in memory.
+            // Only the beginning of one frame remains, so moving it is cheap. Returned frames do not stay in
+            // memory.
             self.buffer.drain(..end);
-            self.scanned -= end;
-            self.line -= end;
+            self.scanned_bytes -= end;
+            self.line_start -= end;
             self.taken_bytes = 0;
             if self.buffer.capacity() > KEPT_BUFFER_BYTES {
                 self.buffer.shrink_to(KEPT_BUFFER_BYTES);
@@ -120,22 +124,22 @@ impl Decoder {
         Some(Frame::parse(raw, std::mem::replace(&mut self.first_frame, false)))
     }
 
-    /// Returns the number of bytes of finished frames that were not taken yet.
+    /// Returns the number of bytes of finished frames that were not returned yet.
     pub fn finished_bytes(&self) -> usize {
         self.frame_start() - self.taken_bytes
     }
 
     /// Returns the number of bytes in the buffer.
-    pub fn buffered(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.buffer.len() - self.taken_bytes
     }
 
-    /// Ends the stream. Finished frames that were not taken are part of the residue.
+    /// Ends the stream. The residue includes finished frames that were not returned.
     pub fn finish(self) -> Tail {
         let raw = self.buffer.get(self.taken_bytes..).unwrap_or_default().to_vec();
         if raw.is_empty() {
             Tail::Clean
-        } else if self.before == LineEndState::ReturnOfBlankLine
+        } else if self.line_end_state == LineEndState::ReturnOfBlankLine
             && self.frame_ends.is_empty()
             && !self.too_long
         {
@@ -147,23 +151,24 @@ impl Decoder {
 
     fn scan(&mut self) {
         while let Some(rest) =
-            self.buffer.get(self.scanned..).filter(|rest| !rest.is_empty() && !self.too_long)
+            self.buffer.get(self.scanned_bytes..).filter(|rest| !rest.is_empty() && !self.too_long)
         {
-            if self.before != LineEndState::Other {
-                self.scanned += usize::from(rest.first() == Some(&b'\n'));
-                let before = std::mem::replace(&mut self.before, LineEndState::Other);
+            if self.line_end_state != LineEndState::Other {
+                self.scanned_bytes += usize::from(rest.first() == Some(&b'\n'));
+                let before = std::mem::replace(&mut self.line_end_state, LineEndState::Other);
                 self.end_line(before == LineEndState::ReturnOfBlankLine);
                 continue;
             }
             let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
-                self.scanned = self.buffer.len();
+                self.scanned_bytes = self.buffer.len();
                 break;
             };
-            let at = self.scanned + length;
-            let blank = at == self.line;
-            self.scanned = at + 1;
+            let at = self.scanned_bytes + length;
+            let blank = at == self.line_start;
+            self.scanned_bytes = at + 1;
             if self.buffer.get(at) == Some(&b'\r') {
-                self.before = if blank { LineEndState::ReturnOfBlankLine } else { LineEndState::Return };
+                self.line_end_state =
+                    if blank { LineEndState::ReturnOfBlankLine } else { LineEndState::Return };
             } else {
                 self.end_line(blank);
             }
@@ -172,11 +177,11 @@ impl Decoder {
     }
 
     fn end_line(&mut self, blank: bool) {
-        self.line = self.scanned;
+        self.line_start = self.scanned_bytes;
         if blank {
-            self.too_long |= self.scanned - self.frame_start() > self.limit;
+            self.too_long |= self.scanned_bytes - self.frame_start() > self.limit;
             if !self.too_long {
-                self.frame_ends.push_back(self.scanned);
+                self.frame_ends.push_back(self.scanned_bytes);
             }
         }
     }

@@ -12,7 +12,7 @@ pub fn data_frame(json: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a frame with this JSON and an event name, which is one line.
+/// Returns a frame with this JSON and an event name. The name must not contain a line break.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::event_frame("ping", b"{}"), b"event: ping\ndata: {}\n\n");
@@ -43,7 +43,7 @@ pub fn comment(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends data as lines with this line end.
+/// Appends the data line by line, each line with this line ending.
 pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     for line in split_lines(data) {
         bytes.extend_from_slice(b"data: ");
@@ -52,7 +52,7 @@ pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     }
 }
 
-/// Returns the lines of a text, split at every LF, CRLF or CR; at least one.
+/// Returns the lines of a text, split at every LF, CRLF or CR. Returns at least one line.
 fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -19,13 +19,13 @@ pub struct Frame {
     pub raw: Vec<u8>,
     /// The event's name, or `None` if the frame names no event.
     pub event: Option<String>,
-    /// The data lines, joined by line feeds. `None` if the frame has no data, as in a comment.
+    /// The data lines, joined by line feeds. `None` if the frame has no data, for example a comment.
     pub data: Option<String>,
     /// The event's id.
     pub id: Option<String>,
     /// The time to wait before reconnecting, in milliseconds.
     pub retry: Option<u64>,
-    /// Whether the fields above contain U+FFFD for invalid UTF-8. `raw` has the original bytes.
+    /// Whether the fields above contain U+FFFD instead of invalid UTF-8. `raw` has the original bytes.
     pub damaged: bool,
     /// The length of the byte order mark at the start of `raw`, in bytes.
     mark: usize,
@@ -57,7 +57,8 @@ impl Frame {
         bytes.extend_from_slice(mark);
         for line in lines(text) {
             if field(line.content).0 != b"data" {
-                // If the data line between a CR and this LF was removed, the two would form one line end.
+                // A data line between a CR and this LF was removed. Without it, the two would become one line
+                // ending.
                 if line.content.is_empty() && line.end == b"\n" && bytes.ends_with(b"\r") {
                     bytes.push(b'\n');
                 }
@@ -106,7 +107,7 @@ impl Frame {
     }
 }
 
-/// Splits a line into name and value at its first colon. One space after the colon is dropped.
+/// Splits a line into name and value at its first colon. One space after the colon is removed.
 fn field(content: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', content) {
         Some(colon) => {
@@ -119,7 +120,7 @@ fn field(content: &[u8]) -> (&[u8], &[u8]) {
 
 struct Line<'a> {
     content: &'a [u8],
-    /// LF, CRLF or CR. Empty if the bytes end within the line.
+    /// The line ending: LF, CRLF or CR. Empty if the bytes end within the line.
     end: &'a [u8],
 }
 

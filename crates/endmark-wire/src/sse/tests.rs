@@ -4,7 +4,8 @@ use super::*;
 
 const LIMIT: usize = 1 << 16;
 
-/// Returns the frames and the tail of an input that arrives in these pieces.
+/// Returns the frames and the tail of an input that arrives in these pieces, and whether a frame was too
+/// long.
 fn decode(pieces: &[&[u8]], limit: usize) -> (Vec<Frame>, Tail, bool) {
     let mut decoder = Decoder::new(limit);
     let mut frames = Vec::new();
@@ -25,7 +26,7 @@ fn events(input: &str) -> Vec<(Option<String>, String)> {
     frames.into_iter().filter_map(|frame| Some((frame.event, frame.data?))).collect()
 }
 
-fn raws(frames: &[Frame], tail: &Tail) -> Vec<u8> {
+fn raw_bytes(frames: &[Frame], tail: &Tail) -> Vec<u8> {
     let mut bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.raw.clone()).collect();
     match tail {
         Tail::Clean => {}
@@ -85,11 +86,11 @@ fn the_event_id_and_retry_fields_are_decoded() {
 }
 
 #[test]
-fn every_cut_in_two_and_three_gives_the_same_frames() {
+fn splitting_into_two_or_three_pieces_does_not_change_the_frames() {
     for (input, _) in VECTORS {
         let bytes = input.as_bytes();
         let whole = decode(&[bytes], LIMIT);
-        assert_eq!(raws(&whole.0, &whole.1), bytes, "{input:?}");
+        assert_eq!(raw_bytes(&whole.0, &whole.1), bytes, "{input:?}");
         for first in 0..=bytes.len() {
             for second in first..=bytes.len() {
                 let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
@@ -152,7 +153,7 @@ fn an_endless_line_is_not_buffered() {
     for _ in 0..1000 {
         let _ = decoder.push(&[b'x'; 100]);
     }
-    assert!(decoder.buffered() <= 1100, "{}", decoder.buffered());
+    assert!(decoder.buffered_bytes() <= 1100, "{}", decoder.buffered_bytes());
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn replaced_data_follows_a_byte_order_mark() {
         }
         assert_eq!(frames[0].with_data(b"NEW"), expected.as_bytes(), "{input:?}");
     }
-    // Later in a stream these bytes are part of the field name, so the line has another name and is kept.
+    // Later in a stream these bytes are part of the field name, so the line is not a data line and is kept.
     let (frames, _, _) = decode(&["data: a\n\n\u{FEFF}data: b\ndata: c\n\n".as_bytes()], LIMIT);
     assert_eq!(frames[1].with_data(b"NEW"), "\u{FEFF}data: b\ndata: NEW\n\n".as_bytes());
 }
@@ -214,9 +215,9 @@ fn replaced_data_keeps_the_blank_line_with_mixed_line_ends() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No bytes are lost and the frames are equal, for any bytes and any chunking.
+    /// For any bytes and any chunking, no bytes are lost and the frames are equal.
     #[test]
-    fn frames_do_not_depend_on_the_cuts(
+    fn frames_do_not_depend_on_chunking(
         parts in prop::collection::vec(prop::sample::select(vec![
             "data", ":", " ", "\n", "\r", "\r\n", "\n\n", "event", "x", "\u{FEFF}", "ü", "😀", "{\"a\":1}", "\0",
         ]), 0..40),
@@ -232,7 +233,7 @@ proptest! {
         let pieced = decode(&pieces, limit);
         prop_assert_eq!(&pieced.0, &whole.0);
         prop_assert_eq!(pieced.2, whole.2);
-        prop_assert_eq!(raws(&whole.0, &whole.1), &input[..]);
+        prop_assert_eq!(raw_bytes(&whole.0, &whole.1), &input[..]);
         if !whole.2 {
             prop_assert_eq!(pieced.1, whole.1);
         }

@@ -14,7 +14,7 @@ enum Event {
         calls: Vec<Call>,
     },
     Results(Vec<(Call, String)>),
-    /// An item of the provider's own.
+    /// An item with an action of the server.
     Server,
     Unknown,
 }
@@ -27,9 +27,9 @@ struct Call {
 }
 
 /// Pseudo-random numbers from a seed.
-struct Numbers(u64);
+struct Random(u64);
 
-impl Numbers {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -67,7 +67,7 @@ impl Numbers {
 }
 
 fn events(seed: u64) -> Vec<Event> {
-    let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut numbers = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut events = Vec::new();
     if numbers.one_chance_in(3) {
         events.push(Event::System(numbers.words(30)));
@@ -80,7 +80,7 @@ fn events(seed: u64) -> Vec<Event> {
             1 => events.push(Event::System(numbers.words(20))),
             2 if numbers.one_chance_in(3) => events.push(Event::Server),
             3 if numbers.one_chance_in(3) => events.push(Event::Unknown),
-            _ => speak(&mut numbers, number, &mut late, &mut events),
+            _ => add_assistant_turn(&mut numbers, number, &mut late, &mut events),
         }
         if numbers.one_chance_in(6) && !late.is_empty() {
             events.push(Event::Results(vec![late.remove(0)]));
@@ -93,10 +93,15 @@ fn events(seed: u64) -> Vec<Event> {
 }
 
 /// Adds a turn of the assistant, possibly with calls and their results.
-fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, events: &mut Vec<Event>) {
+fn add_assistant_turn(
+    numbers: &mut Random,
+    number: u64,
+    late: &mut Vec<(Call, String)>,
+    events: &mut Vec<Event>,
+) {
     let calls: Vec<Call> = (0..numbers.below(4))
         .map(|at| Call {
-            // Agents reuse ids.
+            // Some agents reuse ids.
             id: if numbers.one_chance_in(8) { "call_same".to_owned() } else { format!("call_{number}_{at}") },
             name: ["read", "run", "search"][usize::try_from(numbers.below(3)).unwrap()],
             arguments: json!({"path": format!("src/f{number}.rs"), "note": numbers.words(4)}),
@@ -109,7 +114,7 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
     for call in calls {
         let output = numbers.words(120);
         match numbers.below(10) {
-            // The tool crashed, so no result arrives.
+            // The tool crashed, so there is no result.
             0 => {}
             1 => late.push((call, output)),
             _ => results.push((call, output)),
@@ -152,7 +157,7 @@ fn step_turns(format: &str, events: &[Event]) -> Vec<String> {
     events.iter().enumerate().flat_map(|(at, event)| turns(format, event, at)).collect()
 }
 
-/// Returns one round of an agent's work: it inspects a shelf, which is always the same, and moves an item.
+/// Returns one round of an agent's work: it inspects a shelf that never changes, and moves an item.
 pub(crate) fn step(format: &str, round: u64) -> Vec<String> {
     let call = Call {
         id: format!("call_{round}"),
@@ -233,7 +238,7 @@ fn responses(event: &Event, at: usize) -> Vec<Value> {
         Event::System(text) => vec![json!({"type": "message", "role": "developer", "content": text})],
         Event::Assistant { thought, text, calls } => {
             let mut items = Vec::new();
-            // Servers refuse reasoning without the item that it led to.
+            // Servers refuse reasoning that is not followed by an item.
             let leads_somewhere = text.is_some() || !calls.is_empty();
             items.extend(thought.as_ref().filter(|_| leads_somewhere).map(|thought| json!({"type": "reasoning",
                 "id": format!("rs_{at}"), "summary": [{"type": "summary_text", "text": thought}], "encrypted_content": "c2Vh"})));
@@ -310,7 +315,7 @@ fn gemini(event: &Event) -> Vec<Value> {
             }
             vec![json!({"role": "user", "parts": parts})]
         }
-        // Gemini has no system messages in the middle of a conversation: they become the user's.
+        // Gemini has no system messages in the middle of a conversation, so they become user messages.
         Event::System(text) => vec![json!({"role": "user", "parts": [{"text": text}]})],
         Event::Assistant { thought, text, calls } => {
             let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Items of Responses that name another item, and outputs that are not plain text.
+//! Items of Responses that refer to another item, and outputs that are not plain text.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{check, compact_body, count};
 
-fn response_items(role: &str, number: usize) -> Value {
+fn long_message(role: &str, number: usize) -> Value {
     json!({"role": role, "content": format!("The {role} speaks of basin {number}. ").repeat(12)})
 }
 
@@ -35,16 +35,16 @@ fn calls(text: &str) -> [(Value, Value); 4] {
     ]
 }
 
-/// Outputs whose text can be replaced are shortened; other outputs are dropped with their call.
+/// A large output is shortened if its text can be replaced. Otherwise it is dropped with its call.
 #[test]
 fn a_large_last_output_is_shortened_or_dropped() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     let policy =
         Policy { trigger_tokens: 1_500, budget_tokens: 2_000, keep_turns: 5, ..Policy::window(count) };
     for (call, output) in calls(&"A line of output.\n".repeat(3_000)) {
-        let mut items = vec![response_items("user", 0)];
+        let mut items = vec![long_message("user", 0)];
         items.extend(
-            (1..9).flat_map(|number| [response_items("assistant", number), response_items("user", number)]),
+            (1..9).flat_map(|number| [long_message("assistant", number), long_message("user", number)]),
         );
         items.extend([call, output.clone(), json!({"role": "user", "content": "go on"})]);
         let body = serde_json::to_vec(&json!({"input": items})).unwrap();
@@ -64,14 +64,15 @@ fn a_large_last_output_is_shortened_or_dropped() {
             assert_eq!(commands[0]["outcome"], output["output"][0]["outcome"]);
             assert!(commands[0]["stdout"].as_str().unwrap().contains("A line of output."));
         }
-        // The rules do not cover an output that names its call by another id than `call_id`.
+        // The rules do not cover an output that refers to its call by another field than `call_id`.
         if output["call_id"].is_string() {
             check(format, &body, &policy);
         }
     }
 }
 
-/// Returns a request, as an item or as a reference to it, and the item that answers it by naming it.
+/// Returns a request, either as an item or as a reference to one, and the item that answers it and refers to
+/// it by id.
 fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
     let (item, call) = (format!("{}_{id}", if approval { "mcpr" } else { "ts" }), format!("call_{id}"));
     let request = match (approval, by_reference) {
@@ -95,14 +96,14 @@ fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
 fn references_are_kept_or_dropped_with_their_item() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for (approval, by_reference) in [(true, true), (true, false), (false, true), (false, false)] {
-        let mut items = vec![response_items("user", 0)];
+        let mut items = vec![long_message("user", 0)];
         for number in 1..30 {
             items.extend(pair(number, approval || number % 3 == 0, by_reference));
             if number % 4 == 0 {
-                items.extend([response_items("assistant", number), response_items("user", number)]);
+                items.extend([long_message("assistant", number), long_message("user", number)]);
             }
         }
-        items.push(response_items("user", 30));
+        items.push(long_message("user", 30));
         let body = serde_json::to_vec(&items).unwrap();
         let mut compactions = 0;
         for keep_share in [0.2, 0.3, 0.4, 0.5, 0.6, 0.7] {
@@ -125,17 +126,17 @@ fn references_are_kept_or_dropped_with_their_item() {
     }
 }
 
-/// A call of an MCP server that needed an approval names the approval request.
+/// A call of an MCP server that needed an approval refers to the approval request.
 #[test]
 fn a_call_is_kept_or_dropped_with_its_approval() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for by_reference in [false, true] {
-        let mut items = vec![response_items("user", 0)];
+        let mut items = vec![long_message("user", 0)];
         for number in 1..30 {
             items.extend(pair(number, true, by_reference));
             items.push(json!({"type": "mcp_call", "id": format!("mcp_{number}"), "server_label": "s", "name": "t",
                 "approval_request_id": format!("mcpr_{number}"), "arguments": "{}", "output": "word ".repeat(40)}));
-            items.extend([response_items("assistant", number), response_items("user", number)]);
+            items.extend([long_message("assistant", number), long_message("user", number)]);
         }
         let body = serde_json::to_vec(&items).unwrap();
         let mut compactions = 0;

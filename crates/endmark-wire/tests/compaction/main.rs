@@ -1,7 +1,7 @@
-//! Compaction of generated conversations, in every format and with every policy (CX-3). The provider's rules are
-//! checked on the bytes that would be sent, and are written down here independently.
+//! Compaction of generated conversations, in every format and with every policy (CX-3). The tests check the
+//! providers' rules on the edited bytes, with an independent implementation of the rules.
 //!
-//! `ENDMARK_HISTORIES` sets how many are generated. A failing seed is reported.
+//! `ENDMARK_HISTORIES` sets the number of generated conversations. The tests report a seed that fails.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
 
@@ -9,15 +9,15 @@ mod history;
 mod items;
 mod rules;
 
-use endmark_context::compact::{Compacted, Mode, Policy, compact, violations};
-use endmark_context::conversation::Changes;
+use endmark_context::compact::{CompactionMode, CompactionResult, Policy, compact, violations};
+use endmark_context::conversation::ConversationChanges;
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::format::{FORMATS, WireFormat};
 
-/// Number of generated histories by default. It covers each kind of trouble several times.
-const HISTORIES: u64 = 100;
-/// Seeds whose compacted history was once compacted again, or became longer.
-const ONCE_FAILED: [u64; 6] = [244, 251, 3535, 4428, 4635, 7063];
+/// Default number of generated histories. It covers each kind of irregularity several times.
+const DEFAULT_HISTORY_COUNT: u64 = 100;
+/// Seeds of earlier failures: the compacted history was compacted again, or was longer than the original.
+const REGRESSION_SEEDS: [u64; 6] = [244, 251, 3535, 4428, 4635, 7063];
 
 fn count(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
@@ -30,7 +30,11 @@ fn policies() -> [Policy; 3] {
     [window, brake, share]
 }
 
-fn compact_body(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> (Compacted, Vec<u8>) {
+fn compact_body(
+    format: &'static dyn WireFormat,
+    body: &[u8],
+    policy: &Policy,
+) -> (CompactionResult, Vec<u8>) {
     let dialogue = Dialogue::read(format, body).unwrap();
     let compacted = compact(dialogue.conversation(), policy);
     let edited = dialogue.edit(&compacted.edits).unwrap();
@@ -45,14 +49,14 @@ fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool 
         assert_eq!(edited, body);
         return false;
     }
-    let changes = Changes::new(conversation, &compacted.edits).unwrap();
+    let changes = ConversationChanges::new(conversation, &compacted.edits).unwrap();
     assert_eq!(violations(conversation, &changes), []);
     rules::check(format.name(), &edited);
     let receipt = &compacted.receipt;
     assert!(receipt.tokens_after < receipt.tokens_before, "{receipt:?}");
     // An image may have more tokens than bytes.
     assert!(edited.len() < body.len() || receipt.dropped.contains_key("media"), "{receipt:?}");
-    // The user's first and newest messages are unchanged, and so is everything before the first.
+    // The user's first and newest messages do not change, nor does anything before the first.
     let raw = |at: usize| &body[conversation.turns[at].span.clone()];
     let own: Vec<usize> =
         (0..conversation.turns.len()).filter(|at| conversation.turns[*at].is_from_user()).collect();
@@ -63,16 +67,16 @@ fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool 
         let is_unchanged = edited.windows(raw(*newest).len()).any(|window| window == raw(*newest));
         assert!(is_unchanged || has_results, "the newest message has changed");
     }
-    // Compacting the result again does not change it.
+    // A second compaction does not change the result.
     let again = self::compact_body(format, &edited, policy);
     assert_eq!(String::from_utf8_lossy(&again.1), String::from_utf8_lossy(&edited), "not idempotent");
     true
 }
 
-/// Checks this many histories in every format with these policies. Fails if too few are compacted to prove anything.
+/// Checks this many histories in every format with these policies. Fails if only a few are compacted.
 fn check_all(histories: u64, policies: &[Policy]) {
     let mut made = vec![0_u64; policies.len()];
-    for seed in (0..histories).chain(ONCE_FAILED) {
+    for seed in (0..histories).chain(REGRESSION_SEEDS) {
         for format in FORMATS {
             let body = history::body(format.name(), seed);
             for (policy, made) in policies.iter().zip(&mut made) {
@@ -87,24 +91,28 @@ fn check_all(histories: u64, policies: &[Policy]) {
     assert!(made.iter().all(|made| *made > histories), "{made:?} of {}", histories * 4);
 }
 
-fn histories() -> u64 {
-    std::env::var("ENDMARK_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(HISTORIES)
+fn history_count() -> u64 {
+    std::env::var("ENDMARK_HISTORIES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(DEFAULT_HISTORY_COUNT)
 }
 
 #[test]
 fn condensing_to_the_window_keeps_conversations_valid() {
     let [window, brake, _] = policies();
-    check_all(histories(), &[window, brake]);
+    check_all(history_count(), &[window, brake]);
 }
 
-/// A share leaves the least room, and is the usual measure.
+/// A share of the window is the most common setting and the smallest target.
 #[test]
 fn condensing_to_a_share_keeps_conversations_valid() {
     let [.., share] = policies();
-    check_all(histories().min(5_000), &[share]);
+    check_all(history_count().min(5_000), &[share]);
 }
 
-/// A conversation that continues and is compacted repeatedly keeps its ledger, and its summaries do not nest.
+/// If a conversation continues and is compacted repeatedly, it keeps its ledger, and its summaries are not
+/// nested.
 #[test]
 fn a_second_compaction_extends_the_ledger() {
     for format in FORMATS {
@@ -131,7 +139,7 @@ fn a_second_compaction_extends_the_ledger() {
         let all = turns.join("\n");
         assert!(compactions >= 3, "{}: {compactions}", format.name());
         assert_eq!(all.matches("[Endmark: ").count(), 1, "{all}");
-        // An id from a result of the first rounds, which was used ever since.
+        // An id from a result of the first rounds that every later round uses.
         assert!(all.contains("shelf-81c2"), "{}: {all}", format.name());
         assert!(all.contains("QX-4417") && all.contains("QX-9000"));
     }
@@ -143,7 +151,7 @@ fn emergency_mode_writes_a_list_and_window_mode_sentences() {
     let turns: Vec<String> =
         [history::user("anthropic_messages", "Move it")].into_iter().chain(steps).collect();
     let body = format!("[{}]", turns.join(","));
-    let texts = [Mode::Window, Mode::Emergency].map(|mode| {
+    let texts = [CompactionMode::Window, CompactionMode::Emergency].map(|mode| {
         let policy = Policy {
             mode,
             trigger_tokens: 300,

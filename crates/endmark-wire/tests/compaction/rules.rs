@@ -1,10 +1,10 @@
-//! The providers' rules for conversations, from their documentation, checked on the bytes like any client's.
+//! The providers' rules for conversations, from their documentation, checked on the bytes of a request.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Panics if a provider would refuse the request for its calls, results or order.
+/// Panics if a provider would refuse the request because of its calls, results or order.
 pub(crate) fn check(format: &str, body: &[u8]) {
     let body: Value = serde_json::from_slice(body).unwrap();
     match format {
@@ -43,7 +43,7 @@ fn chat(messages: &[Value]) {
     }
 }
 
-/// Calls and outputs are paired by id, and reasoning is followed by the item that it led to.
+/// Ids pair calls with outputs, and the item that reasoning led to follows the reasoning.
 fn responses(items: &[Value]) {
     let mut open: Vec<&str> = Vec::new();
     for (at, item) in items.iter().enumerate() {
@@ -63,8 +63,8 @@ fn responses(items: &[Value]) {
     assert!(open.is_empty(), "calls without output: {open:?}");
 }
 
-/// Results come first in the user's content after a message with calls. The server merges consecutive messages of one
-/// role.
+/// The user's content after a message with calls begins with the results. The server merges consecutive
+/// messages of one role.
 fn messages(messages: &[Value]) {
     let blocks = |message: &Value| match &message["content"] {
         Value::Array(blocks) => blocks.clone(),
@@ -102,7 +102,7 @@ fn messages(messages: &[Value]) {
     assert!(expected.is_empty(), "calls without results at the end");
 }
 
-/// There are as many responses as calls, in the next turn and alone there; names pair them.
+/// The turn after the calls contains exactly one response for each call and nothing else. Names pair them.
 fn gemini(contents: &[Value]) {
     assert!(contents.first().is_none_or(|first| first["role"] == "user"), "the first turn is not the user's");
     let named = |content: &Value, kind: &str| {

@@ -1,17 +1,17 @@
-//! Any input from clients and servers: nothing panics, and anything not edited stays.
+//! For any input from clients and servers, nothing panics, and anything not edited stays unchanged.
 
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
 use endmark_wire::format::FORMATS;
 use endmark_wire::reply::{Piece, ToolCall, Usage};
 use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::event_frame;
-use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};
+use endmark_wire::writer::{ChoiceEnd, ReportedEnd, StreamEnd, StreamError};
 use proptest::prelude::*;
 use serde_json::{Value as Tree, json};
 
-use crate::relay::{KEEP, frames, is_held, request};
+use crate::relay::{KEEP_BYTES, frames, is_held, request};
 
-/// The names and words of the formats, so that most generated input is meaningful.
+/// The formats' field names, so that most generated input is meaningful.
 const NAMES: [&str; 44] = [
     "type",
     "role",
@@ -123,7 +123,7 @@ proptest! {
     /// Any request is either rejected or parsed. Every continuation request is valid, has the given terms, and keeps
     /// unrelated fields.
     #[test]
-    fn any_request_is_refused_or_has_valid_continuations(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
+    fn any_request_is_rejected_or_has_valid_continuations(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
         body["unknown"] = json!({"kept": 1.5});
         for list in ["messages", "contents", "input"] {
             if !body[list].is_array() {
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// Any response is unchanged without an edit, and an edit has its effect.
+    /// Any response is unchanged if it is not edited, and an edit takes effect.
     #[test]
     fn any_response_is_unchanged_without_an_edit(mut body in any_object(any_value()), text in ".{0,8}") {
         body["unknown"] = json!({"kept": 1.5});
@@ -179,7 +179,7 @@ proptest! {
             for choice in &response.reply().choices {
                 let mut edit = response.edit();
                 edit.set_text(choice.index, &text);
-                edit.set_end(choice.index, End::Cut);
+                edit.set_end(choice.index, ReportedEnd::Cut);
                 edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None, ..Usage::default() });
                 edit.set_endmark(&serde_json::value::to_raw_value(&1).unwrap());
                 for call in &choice.tool_calls {
@@ -196,13 +196,13 @@ proptest! {
         }
     }
 
-    /// For any stream, the content of its pieces is kept, and the client's side consists of JSON events.
+    /// For any stream, the content of its pieces is kept, and the client receives only JSON events.
     #[test]
     fn any_stream_keeps_its_content(events in prop::collection::vec(any_object(any_value()), 0..8), text in ".{1,8}") {
         for format in FORMATS {
             let request = request(format);
-            let mut reader = request.stream(KEEP);
-            let mut writer = request.writer(KEEP);
+            let mut reader = request.stream(KEEP_BYTES);
+            let mut writer = request.writer(KEEP_BYTES);
             let mut client = Vec::new();
             let mut reply_texts: Vec<(u32, String)> = Vec::new();
             for event in &events {
@@ -214,7 +214,7 @@ proptest! {
                         reply_texts.push((delta.choice, text.clone()));
                     }
                 }
-                if is_held(&event, writer.holds()) {
+                if is_held(&event, writer.is_holding()) {
                     writer.hold(frame, &event);
                 } else {
                     writer.pass(&frame, &event, &mut client);
@@ -229,8 +229,8 @@ proptest! {
             client.extend(writer.write_arguments(0, &call, "x").unwrap_or_default());
             client.extend(writer.write_tool_call(0, &call));
             client.extend(writer.keep_alive());
-            let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
-            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), is_end_lost: false }));
+            let ends = [ChoiceEnd { choice: 0, end: Some(ReportedEnd::ToolCalls), endmark: None, is_rewritten: false }];
+            client.extend(writer.close(&StreamEnd { choices: &ends, usage: Some(Usage::default()), is_end_lost: false }));
             client.extend(writer.write_error(&StreamError { message: "cut", kind: "endmark_reply_cut", status: 502, endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {

@@ -1,19 +1,19 @@
-//! Recorded streams, cut after every frame. The client's part is completed in the format's own shape.
+//! Recorded streams, cut after every frame. The client's stream is completed in the format's own shape.
 
 use std::path::Path;
 
 use endmark_recovery::{Ending, Stop};
 use endmark_wire::reply::Choice;
 use endmark_wire::request::Request;
-use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};
+use endmark_wire::writer::{ChoiceEnd, ReportedEnd, StreamEnd, StreamError};
 use proptest::prelude::*;
 
-use crate::relay::{KEEP, case, cases, format, frames, relay, request};
+use crate::relay::{KEEP_BYTES, case, cases, format, frames, relay, request};
 use crate::shape;
 
 const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
-/// Returns the recordings with one whole, mendable choice, and that choice.
+/// Returns the recordings with a single choice that is complete and mendable, and that choice.
 fn whole_streams(name: &str) -> Vec<(String, Vec<u8>, Choice)> {
     let request = request(format(name));
     let mut streams = Vec::new();
@@ -39,7 +39,7 @@ fn stem(case: &Path) -> String {
 }
 
 #[test]
-fn a_stream_cut_anywhere_continues_to_the_whole() {
+fn a_stream_cut_anywhere_is_completed() {
     let mut cuts = 0;
     for name in FORMATS {
         let request = request(format(name));
@@ -47,7 +47,7 @@ fn a_stream_cut_anywhere_continues_to_the_whole() {
         assert!(streams.len() >= 2, "{name}: {}", streams.len());
         for (case, bytes, whole) in streams {
             for cut in 0..bytes.len() {
-                // The result changes only where a frame ends.
+                // Only a cut at the end of a frame changes the result.
                 if bytes.get(..cut).is_some_and(|before| before.ends_with(b"\n\n")) || cut == 0 {
                     mend(name, &request, &bytes[..cut], &whole, &format!("{case} cut at {cut}"));
                     cuts += 1;
@@ -62,9 +62,9 @@ fn a_stream_cut_anywhere_continues_to_the_whole() {
 fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     let mut relayed = relay(request, cut);
     let received = relayed.reader.received();
-    let had = received.choice_at(0).cloned().unwrap_or_else(|| Choice::new(0));
-    assert!(whole.text.starts_with(&had.text), "{what}");
-    assert!(had.finish.is_some() || received.ending(0) == Ending::Dropped, "{what}");
+    let received_choice = received.choice_at(0).cloned().unwrap_or_else(|| Choice::new(0));
+    assert!(whole.text.starts_with(&received_choice.text), "{what}");
+    assert!(received_choice.finish.is_some() || received.ending(0) == Ending::Dropped, "{what}");
     let mut client = relayed.sent;
     if !relayed.writer.can_write() {
         let error = StreamError {
@@ -78,7 +78,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
         assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
         return;
     }
-    // Held frames with content of their own cannot be used.
+    // Held frames with their own content cannot be used.
     let sent = read_choice(request, &client);
     let rest = whole.text.strip_prefix(sent.text.as_str()).unwrap();
     if !rest.is_empty() {
@@ -96,10 +96,10 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
             None => client.extend(relayed.writer.write_tool_call(0, call)),
         }
     }
-    let end = if whole.tool_calls.is_empty() { End::Turn } else { End::ToolCalls };
+    let end = if whole.tool_calls.is_empty() { ReportedEnd::Turn } else { ReportedEnd::ToolCalls };
     let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
-    let ends = [ChoiceEnd { choice: 0, end: Some(end), endmark: Some(&endmark), rewritten: false }];
-    client.extend(relayed.writer.close(&Closing { choices: &ends, ..Closing::default() }));
+    let ends = [ChoiceEnd { choice: 0, end: Some(end), endmark: Some(&endmark), is_rewritten: false }];
+    client.extend(relayed.writer.close(&StreamEnd { choices: &ends, ..StreamEnd::default() }));
 
     let text = String::from_utf8_lossy(&client);
     let mended = self::read_choice(request, &client);
@@ -115,14 +115,14 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
 
 /// Returns the choice that a client reads from these bytes.
 fn read_choice(request: &Request, bytes: &[u8]) -> Choice {
-    let mut reader = request.stream(KEEP);
+    let mut reader = request.stream(KEEP_BYTES);
     for frame in frames(&[bytes]).0 {
         reader.read_frame(&frame).unwrap();
     }
     reader.received().choice_at(0).cloned().unwrap_or_else(|| Choice::new(0))
 }
 
-/// This also holds if a provider reports the reply complete, or if its end repeats the content.
+/// This applies even if a provider reports the reply as complete, or if its end repeats the content.
 #[test]
 fn a_finished_stream_continues_instead_of_ending() {
     let mut mended = 0;
@@ -148,12 +148,13 @@ fn a_finished_stream_continues_instead_of_ending() {
             client.extend(relayed.writer.write_text(0, &rest[..1]));
             client.extend(relayed.writer.keep_alive());
             client.extend(relayed.writer.write_text(0, &rest[1..]));
-            let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
+            let ends =
+                [ChoiceEnd { choice: 0, end: Some(ReportedEnd::Turn), endmark: None, is_rewritten: false }];
             let usage = usage.map(|usage| usage.clone() + usage.clone());
-            client.extend(relayed.writer.close(&Closing {
+            client.extend(relayed.writer.close(&StreamEnd {
                 choices: &ends,
                 usage: usage.clone(),
-                ..Closing::default()
+                ..StreamEnd::default()
             }));
 
             let what = format!("{name} {}\n{}", stem(&case), String::from_utf8_lossy(&client));
@@ -180,10 +181,10 @@ fn a_whole_stream_is_unchanged() {
                 continue;
             }
             let mut client = relayed.sent;
-            client.extend(relayed.writer.close(&Closing::default()));
-            client.extend(relayed.behind);
+            client.extend(relayed.writer.close(&StreamEnd::default()));
+            client.extend(relayed.after_end);
             let whole = frames(&[&bytes]).0.iter().flat_map(|frame| frame.raw.clone()).collect::<Vec<u8>>();
-            // Pings may overtake held frames.
+            // Pings may pass held frames.
             let sorted = |bytes: &[u8]| {
                 let mut frames: Vec<Vec<u8>> =
                     frames(&[bytes]).0.into_iter().map(|frame| frame.raw).collect();
@@ -198,9 +199,9 @@ fn a_whole_stream_is_unchanged() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8, ..ProptestConfig::default() })]
 
-    /// For any split of a stream, the events and the kept content are the same.
+    /// However a stream is split, the events and the stored content are the same.
     #[test]
-    fn events_do_not_depend_on_the_split(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
+    fn events_do_not_depend_on_chunking(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
         for name in FORMATS {
             let request = request(format(name));
             for case in cases(name, ".sse") {
@@ -213,7 +214,7 @@ proptest! {
                 let pieces: Vec<&[u8]> =
                     ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]).collect();
                 let read = |pieces: &[&[u8]]| {
-                    let mut reader = request.stream(KEEP);
+                    let mut reader = request.stream(KEEP_BYTES);
                     let events: Vec<_> = frames(pieces).0.iter().map(|frame| reader.read_frame(frame)).collect();
                     (events, reader.received().choices().to_vec(), reader.received().usage().cloned())
                 };
@@ -223,13 +224,13 @@ proptest! {
     }
 }
 
-/// The client's part cannot be repeated when it is no longer stored.
+/// The content that the client received cannot be repeated once it is no longer stored.
 #[test]
-fn past_the_limit_a_stream_only_passes_or_fails() {
+fn beyond_the_limit_a_stream_passes_or_fails() {
     let request = request(format("openai_responses"));
     let bytes = std::fs::read(case("openai_responses", "incomplete-numbered.sse")).unwrap();
     for limit in [0, 200, 400, 800] {
-        let (mut reader, mut writer) = (request.stream(KEEP), request.writer(limit));
+        let (mut reader, mut writer) = (request.stream(KEEP_BYTES), request.writer(limit));
         let mut client = Vec::new();
         let (all, _) = frames(&[&bytes]);
         let (last, before) = all.split_last().unwrap();
@@ -239,8 +240,9 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
         let event = reader.read_frame(last).unwrap();
         writer.hold(last.clone(), &event);
         assert!(!writer.can_write(), "{limit}");
-        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
-        let closing = Closing { choices: &ends, ..Closing::default() };
+        let ends =
+            [ChoiceEnd { choice: 0, end: Some(ReportedEnd::Turn), endmark: None, is_rewritten: false }];
+        let closing = StreamEnd { choices: &ends, ..StreamEnd::default() };
         client.extend(writer.close(&closing));
         assert_eq!(client, bytes, "{limit}");
 
@@ -250,9 +252,10 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
     }
 }
 
-/// A part that began and cannot be completed here ends in an error, and is never invented.
+/// A part that the server began and that Endmark cannot complete ends in an error. Its content is never
+/// invented.
 #[test]
-fn a_missing_part_of_the_server_is_not_invented() {
+fn an_unfinished_server_part_is_not_invented() {
     let thought = r#"event: message_start
 data: {"type":"message_start","message":{"id":"msg_1","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
 
@@ -272,7 +275,8 @@ data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1",
         assert_eq!(relayed.sent, sent_call.as_bytes());
         assert!(!relayed.writer.can_write(), "{name}");
     }
-    // A reached limit leaves a thought without its signature. The end has arrived, and nothing may precede it.
+    // The reached limit leaves a thought without its signature. The reply has ended, and nothing may be
+    // inserted before its end.
     let spent = "thinking-used-up-the-limit.sse";
     let bytes = std::fs::read(case("anthropic_messages", spent)).unwrap();
     assert!(!relay(&request(format("anthropic_messages")), &bytes).writer.can_write());

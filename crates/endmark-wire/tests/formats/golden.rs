@@ -9,7 +9,7 @@ use endmark_wire::json::Value;
 use endmark_wire::reply::{Choice, Event, Piece, ToolCall};
 use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::Tail;
-use endmark_wire::writer::{ChoiceEnd, Closing, End};
+use endmark_wire::writer::{ChoiceEnd, ReportedEnd, StreamEnd};
 
 use crate::relay::{cases, format, frames, relay, request};
 
@@ -57,9 +57,9 @@ fn golden_request(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     writeln!(out, "model {}, stream {}, usage {}", view.model, view.stream, view.include_usage)?;
     writeln!(out, "limit {:?} in {:?}", view.limit, view.limit_field)?;
-    writeln!(out, "choices {}, stop {}, turns {}", view.choices, view.has_stop, request.replies())?;
+    writeln!(out, "choices {}, stop {}, turns {}", view.choices, view.has_stop, request.reply_count())?;
     writeln!(out, "prefill {:?}, first user text {:?}", view.prefill, request.first_user_text())?;
-    writeln!(out, "conversation {:?}, only passes {}", view.conversation, view.only_passes)?;
+    writeln!(out, "conversation {:?}, only passes {}", view.conversation, view.is_pass_through)?;
     writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
     let demanded = view.required_format.as_ref().map(Format::to_string);
     writeln!(out, "demanded {demanded:?}, schema {}", view.text_schema.as_deref().unwrap_or("none"))?;
@@ -69,7 +69,7 @@ fn golden_request(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     writeln!(out, "path {:?}", request.path_for("other", false))?;
     let elsewhere = request.for_other_upstream(Some("other"));
     writeln!(out, "other model {:?}", elsewhere.map(|other| other.view().model.clone()).unwrap_or_default())?;
-    writeln!(out, "path elsewhere {:?}", request.path_elsewhere(view.stream))?;
+    writeln!(out, "path elsewhere {:?}", request.path_at_other_upstream(view.stream))?;
 
     let terms = Terms { limit: 4096, stream: view.stream, include_usage: view.include_usage };
     let call = |id: &str, name: &str, arguments: &str| ToolCall {
@@ -193,11 +193,11 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
             choice: choice.index,
             end: Some(normal_end(choice)),
             endmark: Some(&endmark),
-            rewritten: false,
+            is_rewritten: false,
         })
         .collect();
     let usage = usage.map(|usage| usage.clone() + usage.clone());
-    written.extend(relayed.writer.close(&Closing { choices: &ends, usage, ..Closing::default() }));
+    written.extend(relayed.writer.close(&StreamEnd { choices: &ends, usage, ..StreamEnd::default() }));
     writeln!(out, "\n== written in its place\n{}", String::from_utf8(written).unwrap().trim_end())?;
     Ok(out)
 }
@@ -206,8 +206,8 @@ fn endmark() -> Box<serde_json::value::RawValue> {
     serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap()
 }
 
-fn normal_end(choice: &Choice) -> End {
-    if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
+fn normal_end(choice: &Choice) -> ReportedEnd {
+    if choice.tool_calls.is_empty() { ReportedEnd::Turn } else { ReportedEnd::ToolCalls }
 }
 
 fn event_line(event: &Event) -> String {
@@ -217,11 +217,11 @@ fn event_line(event: &Event) -> String {
         event
             .finishes
             .iter()
-            .map(|finish| format!("{} ends: {} is {:?}", finish.choice, finish.word, finish.stop)),
+            .map(|finish| format!("{} ends: {} is {:?}", finish.choice, finish.reason, finish.stop)),
     );
     summary.extend(event.usage.as_ref().map(|usage| format!("{usage:?}")));
     summary.extend(event.error.as_ref().map(|error| format!("{error:?}")));
-    for (is, word) in [(event.is_done, "done"), (event.closes, "closes"), (event.idle, "idle")] {
+    for (is, word) in [(event.is_done, "done"), (event.completes_part, "closes"), (event.is_idle, "idle")] {
         summary.extend(is.then(|| word.to_owned()));
     }
     if summary.is_empty() { "nothing".to_owned() } else { summary.join(", ") }
@@ -240,7 +240,9 @@ fn piece(piece: &Piece) -> String {
 }
 
 fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
-    let Choice { index, text, has_reasoning: reasoned, is_refused: refused, received, .. } = choice;
+    let Choice {
+        index, text, has_reasoning: reasoned, is_refused: refused, received_bytes: received, ..
+    } = choice;
     let mendable = choice.can_continue();
     writeln!(
         out,
@@ -253,7 +255,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         writeln!(out, "  goes on with {}", continuation.token)?;
     }
     match &choice.finish {
-        Some(finish) => writeln!(out, "  ends: {} is {:?}", finish.word, finish.stop),
+        Some(finish) => writeln!(out, "  ends: {} is {:?}", finish.reason, finish.stop),
         None => writeln!(out, "  has not ended"),
     }
 }

@@ -9,7 +9,7 @@ use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
 
-pub(crate) const KEEP: usize = 1 << 20;
+pub(crate) const KEEP_BYTES: usize = 1 << 20;
 
 /// Returns a streaming request in this format.
 pub(crate) fn request(format: &'static dyn WireFormat) -> Request {
@@ -20,7 +20,7 @@ pub(crate) fn request(format: &'static dyn WireFormat) -> Request {
 
 /// Returns the frames of a stream that arrived in these pieces, and the tail.
 pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
-    let mut decoder = Decoder::new(KEEP);
+    let mut decoder = Decoder::new(KEEP_BYTES);
     let mut frames = Vec::new();
     for piece in pieces {
         decoder.push(piece).unwrap();
@@ -29,17 +29,17 @@ pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
     (frames, decoder.finish())
 }
 
-/// A stream that was relayed up to its cut.
-pub(crate) struct Relayed {
+/// A stream that was relayed up to its end or its cut.
+pub(crate) struct RelayResult {
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) writer: Box<dyn Writer>,
-    /// The bytes that the client has.
+    /// The bytes that the client received.
     pub(crate) sent: Vec<u8>,
     /// The held bytes, as received.
     pub(crate) held: Vec<u8>,
     /// The bytes that arrived after the stream's own end.
-    pub(crate) behind: Vec<u8>,
-    /// Whether an event could not be read, which ended the stream.
+    pub(crate) after_end: Vec<u8>,
+    /// Whether an unreadable event ended the stream.
     pub(crate) is_broken: bool,
 }
 
@@ -47,23 +47,23 @@ pub(crate) struct Relayed {
 pub(crate) fn is_held(event: &Event, holds: bool) -> bool {
     let counts = event.usage.is_some() && event.pieces.is_empty();
     let ends = !event.finishes.is_empty() || event.is_done || event.error.is_some();
-    event.closes || ends || (holds && counts && !event.idle)
+    event.completes_part || ends || (holds && counts && !event.is_idle)
 }
 
-/// Relays a stream, and holds back any event that may be its end.
-pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
-    let mut relayed = Relayed {
-        reader: request.stream(KEEP),
-        writer: request.writer(KEEP),
+/// Relays a stream, and holds back all events that may end it.
+pub(crate) fn relay(request: &Request, bytes: &[u8]) -> RelayResult {
+    let mut relayed = RelayResult {
+        reader: request.stream(KEEP_BYTES),
+        writer: request.writer(KEEP_BYTES),
         sent: Vec::new(),
         held: Vec::new(),
-        behind: Vec::new(),
+        after_end: Vec::new(),
         is_broken: false,
     };
     let mut is_over = false;
     for frame in frames(&[bytes]).0 {
         if is_over {
-            relayed.behind.extend_from_slice(&frame.raw);
+            relayed.after_end.extend_from_slice(&frame.raw);
             continue;
         }
         let Ok(event) = relayed.reader.read_frame(&frame) else {
@@ -71,12 +71,12 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
             break;
         };
         is_over = event.is_done || event.error.is_some();
-        if is_held(&event, relayed.writer.holds()) {
+        if is_held(&event, relayed.writer.is_holding()) {
             relayed.held.extend_from_slice(&frame.raw);
             relayed.writer.hold(frame, &event);
         } else {
             relayed.writer.pass(&frame, &event, &mut relayed.sent);
-            if !relayed.writer.holds() {
+            if !relayed.writer.is_holding() {
                 relayed.held.clear();
             }
         }
@@ -84,7 +84,7 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
     relayed
 }
 
-/// Returns the cases of a format with this file ending, in order.
+/// Returns the cases of a format with this file extension, in order.
 pub(crate) fn cases(format: &str, kind: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format);
     let mut cases: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! Properties of a stream that client libraries expect, beyond those that this crate reads.
+//! Properties of a stream that client libraries require, in addition to those that this crate checks.
 
 use serde_json::Value as Tree;
 
@@ -12,7 +12,7 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
         let Some(data) = frame.data.as_deref().filter(|data| *data != "[DONE]") else { continue };
         let event: Tree = serde_json::from_str(data).unwrap();
         if let Some(name) = &frame.event {
-            // If a frame has an event name, the data repeats it.
+            // If a frame has an event name, its data has the same name as `type`.
             let kind = event["type"].as_str();
             assert!(kind.is_none_or(|kind| kind == name || name == "message"), "{name}: {event}");
         }
@@ -21,23 +21,23 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
     match format {
         "anthropic_messages" => message(&events),
         "openai_responses" => response(&events),
-        "gemini" => only_data(bytes),
+        "gemini" => check_only_data_lines(bytes),
         _ => {}
     }
 }
 
-/// Google's Python library parses every other line as part of an event, including comments.
-fn only_data(bytes: &[u8]) {
+/// Google's Python library parses any line that is not empty as part of an event, including comments.
+fn check_only_data_lines(bytes: &[u8]) {
     for line in String::from_utf8_lossy(bytes).lines() {
         assert!(line.is_empty() || line.starts_with("data: "), "{line}");
     }
 }
 
-/// Blocks begin and end one after another, and the end comes last.
+/// Each block ends before the next one begins, and the end of the message comes last.
 fn message(events: &[Tree]) {
     let mut open: Option<u64> = None;
     let mut next = 0;
-    // Events of an upstream before the beginning are not checked.
+    // Events that an upstream sent before the beginning of the message are not checked.
     for event in events.iter().skip_while(|event| event["type"] != "message_start") {
         let index = event["index"].as_u64();
         match event["type"].as_str().unwrap() {
@@ -57,7 +57,7 @@ fn message(events: &[Tree]) {
     assert_eq!(events.last().unwrap()["type"], "message_stop");
 }
 
-/// Events are numbered without gaps, items are complete, and the response at the end contains all of them.
+/// Events are numbered without gaps, items are complete, and the final response contains all of them.
 fn response(events: &[Tree]) {
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");

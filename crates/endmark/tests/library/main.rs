@@ -1,4 +1,5 @@
-//! A program that depends on `endmark` alone: its README's first example, in a package outside of the workspace.
+//! Compiles programs that depend only on `endmark`, in packages outside of the workspace. One of them is the
+//! first example of the README.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -6,12 +7,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// So many packages at most come with the library, Endmark's own among them.
-const MAX_CRATES: usize = 39;
+/// The library may have at most this many packages in total, including those of Endmark.
+const MAX_PACKAGES: usize = 39;
 
 const README: &str = include_str!("../../README.md");
 
-/// The first block of Rust in a README, as a program: `# ` marks what rustdoc hides.
+/// Returns the first Rust block of the README as a program. Lines with `# ` are hidden by rustdoc, so they
+/// are left out.
 fn first_example() -> String {
     let (_, behind) = README.split_once("```rust\n").unwrap();
     let (block, _) = behind.split_once("```").unwrap();
@@ -19,8 +21,8 @@ fn first_example() -> String {
     format!("fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{}\nOk(())\n}}\n", shown.join("\n"))
 }
 
-/// A program that limits what it writes: the derive finds the library through `endmark`.
-const LIMITED: &str = r#"
+/// A program with limits for its output. The derived code finds the library under the name `endmark`.
+const PROGRAM_WITH_LIMITS: &str = r#"
 #[derive(endmark::envelope::Limits)]
 #[limits(crate = "endmark::envelope")]
 struct NewIssue {
@@ -34,8 +36,8 @@ fn main() {
 }
 "#;
 
-/// An empty package with what its manifest says of its dependency.
-fn package(dependency: &str, program: &str) -> tempfile::TempDir {
+/// Creates a package with this program and this dependency on `endmark`.
+fn create_package(dependency: &str, program: &str) -> tempfile::TempDir {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     let path = toml::Value::from(env!("CARGO_MANIFEST_DIR")).to_string();
@@ -46,13 +48,13 @@ fn package(dependency: &str, program: &str) -> tempfile::TempDir {
     std::fs::create_dir(folder.path().join("src")).unwrap();
     std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
     std::fs::write(folder.path().join("src/main.rs"), program).unwrap();
-    // The versions that are here already: nothing is downloaded.
+    // Use the versions of the workspace, so that nothing needs to be downloaded.
     std::fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     folder
 }
 
-/// What cargo prints, run in this folder without a network.
-fn cargo(folder: &Path, arguments: &[&str]) -> String {
+/// Runs cargo in this folder without a network, and returns its output.
+fn run_cargo(folder: &Path, arguments: &[&str]) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -65,9 +67,10 @@ fn cargo(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names of the packages that are built for the program, beside its own; none is of the command alone.
+/// Returns the names of the packages that are built for the program. Fails if a package is included that only
+/// the command needs.
 fn built_packages(folder: &Path) -> BTreeSet<String> {
-    let tree = cargo(folder, &["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
+    let tree = run_cargo(folder, &["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     let names: BTreeSet<String> =
         names.filter(|name| !name.is_empty() && *name != "outside").map(str::to_owned).collect();
@@ -80,25 +83,25 @@ fn built_packages(folder: &Path) -> BTreeSet<String> {
 #[test]
 fn the_readme_example_needs_one_dependency() {
     for features in ["features = []", "default-features = false"] {
-        let folder = package(features, &first_example());
-        cargo(folder.path(), &["check"]);
+        let folder = create_package(features, &first_example());
+        run_cargo(folder.path(), &["check"]);
         let built = built_packages(folder.path());
         assert!(built.contains("endmark") && built.contains("endmark-recovery"), "{built:?}");
-        assert!(built.len() <= MAX_CRATES, "{}: {built:?}", built.len());
+        assert!(built.len() <= MAX_PACKAGES, "{}: {built:?}", built.len());
     }
 }
 
 #[test]
-fn each_family_is_a_feature() {
+fn each_module_has_a_feature() {
     for family in ["context", "envelope", "findings", "guard"] {
-        let folder = package(&format!("features = [\"{family}\"]"), "fn main() {}");
+        let folder = create_package(&format!("features = [\"{family}\"]"), "fn main() {}");
         let built = built_packages(folder.path());
         assert!(built.contains(&format!("endmark-{family}")), "{family}: {built:?}");
     }
 }
 
 #[test]
-fn limits_are_derivable_through_the_one_dependency() {
-    let folder = package("features = [\"envelope\"]", LIMITED);
-    cargo(folder.path(), &["check"]);
+fn limits_can_be_derived_with_endmark_as_the_only_dependency() {
+    let folder = create_package("features = [\"envelope\"]", PROGRAM_WITH_LIMITS);
+    run_cargo(folder.path(), &["check"]);
 }

@@ -1,57 +1,57 @@
-//! A call as a careful client makes it: it reads every event and assumes nothing.
+//! Makes a call like a careful client, which reads every event and assumes nothing.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ExamFormat;
 
 /// Result of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CallResult {
     pub(super) text: String,
-    /// The reason if the reply is invalid.
+    /// The reason why the reply is invalid; `None` if it is valid.
     pub(super) error: Option<String>,
-    /// The model named by the last event that names one.
+    /// The model that the last event with a model names.
     pub(super) model: String,
     pub(super) has_usage: bool,
     /// The finish reason.
     pub(super) finish: Option<String>,
-    pub(super) took: Duration,
-    /// Whether the call never ended.
-    pub(super) did_hang: bool,
+    pub(super) duration: Duration,
+    /// Whether the call did not end in time.
+    pub(super) has_timed_out: bool,
 }
 
 impl CallResult {
     pub(super) fn is_whole(&self) -> bool {
-        self.error.is_none() && self.text == super::ANSWER
+        self.error.is_none() && self.text == super::REPLY_TEXT
     }
 }
 
 /// Requests the exam's reply as a stream.
-pub(super) async fn call(format: Format, candidate: SocketAddr, model: &str) -> CallResult {
+pub(super) async fn call(format: ExamFormat, candidate: SocketAddr, model: &str) -> CallResult {
     let began = Instant::now();
     let mut called = CallResult::default();
-    match format.question(candidate, model).try_send().await {
+    match format.prompt_request(candidate, model).try_send().await {
         Err(error) => called.error = Some(error.to_string()),
         Ok(open) => {
             let reply = open.read().await;
             if reply.status != 200 {
                 called.error = Some(format!("{}: {}", reply.status, reply.text()));
-            } else if !reply.complete {
+            } else if !reply.is_complete {
                 called.error = Some("the connection broke off".to_owned());
             }
             if reply.status == 200 {
-                read(format, &reply.events(), &mut called);
+                read_events(format, &reply.events(), &mut called);
             }
         }
     }
-    called.took = began.elapsed();
+    called.duration = began.elapsed();
     called
 }
 
-fn read(format: Format, events: &[String], called: &mut CallResult) {
+fn read_events(format: ExamFormat, events: &[String], called: &mut CallResult) {
     for event in events {
         if event == "[DONE]" {
             break;
@@ -67,14 +67,14 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
             return;
         }
         let prompt_text = match format {
-            Format::Chat => Event {
+            ExamFormat::Chat => EventFields {
                 text: &event["choices"][0]["delta"]["content"],
                 model: &event["model"],
                 usage: &event["usage"],
                 finish: &event["choices"][0]["finish_reason"],
             },
-            Format::Responses => Event {
-                // Other events repeat the whole text of the part under the same name.
+            ExamFormat::Responses => EventFields {
+                // Some other events repeat the complete text under the same name.
                 text: if event["type"] == "response.output_text.delta" {
                     &event["delta"]
                 } else {
@@ -88,13 +88,13 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
                     &event["response"]["status"]
                 },
             },
-            Format::Messages => Event {
+            ExamFormat::Messages => EventFields {
                 text: &event["delta"]["text"],
                 model: &event["message"]["model"],
                 usage: &event["usage"],
                 finish: &event["delta"]["stop_reason"],
             },
-            Format::Gemini => Event {
+            ExamFormat::Gemini => EventFields {
                 text: &event["candidates"][0]["content"]["parts"][0]["text"],
                 model: &event["modelVersion"],
                 usage: &event["usageMetadata"],
@@ -102,7 +102,7 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
             },
         };
         prompt_text.add_to(called);
-        if format == Format::Responses && event["type"] == "response.completed" {
+        if format == ExamFormat::Responses && event["type"] == "response.completed" {
             let repeated = event["response"]["output"][0]["content"][0]["text"].as_str();
             if repeated != Some(called.text.as_str()) {
                 called.error = Some(format!("the end repeats another text: {event}"));
@@ -115,15 +115,15 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
     }
 }
 
-/// Fields of an event.
-struct Event<'a> {
+/// The relevant fields of an event.
+struct EventFields<'a> {
     text: &'a Value,
     model: &'a Value,
     usage: &'a Value,
     finish: &'a Value,
 }
 
-impl Event<'_> {
+impl EventFields<'_> {
     fn add_to(&self, called: &mut CallResult) {
         called.text += self.text.as_str().unwrap_or_default();
         if let Some(model) = self.model.as_str() {

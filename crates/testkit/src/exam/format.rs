@@ -1,17 +1,17 @@
-//! The formats of the exam: the caller's request, the provider's request, and refusals.
+//! The wire formats of the exam: the caller's requests, and the provider's view of requests and refusals.
 
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::client::Request;
-use crate::upstream::Received;
+use crate::upstream::ReceivedRequest;
 
-/// The question of every caller.
-const QUESTION: &str = "Say in sixty words why a gateway is judged on bad days.";
+/// The prompt of every caller.
+const PROMPT: &str = "Say in sixty words why a gateway is judged on bad days.";
 
 /// A wire format of the exam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ExamFormat {
     /// OpenAI Chat Completions, as in the published exam.
     Chat,
     /// OpenAI Responses.
@@ -22,9 +22,9 @@ pub enum Format {
     Gemini,
 }
 
-/// Reason of a provider's refusal.
+/// Why a provider refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ProviderRefusal {
     RateLimited,
     ServerError,
     Overloaded,
@@ -35,11 +35,11 @@ pub(super) enum Refusal {
     NoPrefill,
 }
 
-impl Format {
+impl ExamFormat {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Returns the format's name in Endmark.
+    /// Returns the name of the format in Endmark's configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "openai_chat",
@@ -50,14 +50,14 @@ impl Format {
     }
 
     /// Returns the caller's request for a stream.
-    pub(super) fn question(self, candidate: std::net::SocketAddr, model: &str) -> Request {
+    pub(super) fn prompt_request(self, candidate: std::net::SocketAddr, model: &str) -> Request {
         let path = match self {
             Self::Chat => "/v1/chat/completions".to_owned(),
             Self::Responses => "/v1/responses".to_owned(),
             Self::Messages => "/v1/messages".to_owned(),
             Self::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
         };
-        let message_list = json!([{ "role": "user", "content": QUESTION }]);
+        let message_list = json!([{ "role": "user", "content": PROMPT }]);
         let body = match self {
             Self::Chat => json!({
                 "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": message_list,
@@ -67,7 +67,7 @@ impl Format {
             Self::Messages => {
                 json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": message_list })
             }
-            Self::Gemini => json!({ "contents": [{ "role": "user", "parts": [{ "text": QUESTION }] }] }),
+            Self::Gemini => json!({ "contents": [{ "role": "user", "parts": [{ "text": PROMPT }] }] }),
         };
         let (header, key) = self.credential("key-of-the-caller");
         Request::post(candidate, &path).header(header, &key).json(&body)
@@ -81,14 +81,14 @@ impl Format {
         }
     }
 
-    /// Whether a request carries this key.
-    pub(super) fn has_key(self, request: &Received, key: &str) -> bool {
+    /// Whether a request contains this key.
+    pub(super) fn has_key(self, request: &ReceivedRequest, key: &str) -> bool {
         let (header, wanted) = self.credential(key);
         request.header(header) == Some(&wanted)
     }
 
     /// Returns the requested model.
-    pub(super) fn model(self, request: &Received) -> String {
+    pub(super) fn model(self, request: &ReceivedRequest) -> String {
         if self != Self::Gemini {
             return request.json()["model"].as_str().unwrap_or_default().to_owned();
         }
@@ -97,14 +97,14 @@ impl Format {
     }
 
     /// Whether a stream is requested.
-    pub(super) fn is_streamed(self, request: &Received) -> bool {
+    pub(super) fn is_streamed(self, request: &ReceivedRequest) -> bool {
         match self {
             Self::Gemini => request.path.contains(":streamGenerateContent"),
             _ => request.json()["stream"] == true,
         }
     }
 
-    /// Returns the messages of a request: whether the assistant wrote each, and its text.
+    /// Returns the messages of a request, each as (whether the assistant wrote it, text).
     pub(super) fn messages(self, body: &Value) -> Vec<(bool, String)> {
         let (list, content) = match self {
             Self::Chat | Self::Messages => ("messages", "content"),
@@ -120,37 +120,38 @@ impl Format {
         body[list].as_array().into_iter().flatten().map(message).collect()
     }
 
-    /// Returns the provider's refusal.
-    pub(super) fn refuse(self, refusal: Refusal) -> Answer {
+    /// Returns the response with which a provider refuses a request.
+    pub(super) fn refusal_response(self, refusal: ProviderRefusal) -> Answer {
         let (status, message) = refusal.status_and_message(self);
         match self {
             Self::Chat | Self::Responses => {
-                let (kind, code) = refusal.openai_wording();
+                let (kind, code) = refusal.openai_error();
                 Answer::error(status, kind, code, message)
             }
             Self::Messages => {
-                let kind = refusal.anthropic_wording();
+                let kind = refusal.anthropic_error_type();
                 let error = json!({ "type": kind, "message": message });
                 Answer::json(status, &json!({ "type": "error", "error": error, "request_id": "req_exam" }))
             }
             // Gemini answers a blocked prompt with an empty reply instead of an error.
-            Self::Gemini if refusal == Refusal::Filtered => {
+            Self::Gemini if refusal == ProviderRefusal::Filtered => {
                 let blocked = json!({
-                    "promptFeedback": { "blockReason": self.word_for_filtered() },
+                    "promptFeedback": { "blockReason": self.filter_message() },
                     "usageMetadata": { "promptTokenCount": 11, "totalTokenCount": 11 },
                 });
                 Answer::sse([format!("data: {blocked}\r\n\r\n")])
             }
             Self::Gemini => {
-                let status_word = refusal.google_wording();
+                let status_word = refusal.google_status();
                 let error = json!({ "code": status, "message": message, "status": status_word });
                 Answer::json(status, &json!({ "error": error }))
             }
         }
     }
 
-    /// Returns the text that the error must contain when the provider's filter refused the request (S13).
-    pub(super) fn word_for_filtered(self) -> &'static str {
+    /// Returns the text that the candidate's error must contain if the provider's filter refused the request
+    /// (S13).
+    pub(super) fn filter_message(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "content_policy_violation",
             Self::Messages => "blocked by content filtering policy",
@@ -159,27 +160,27 @@ impl Format {
     }
 }
 
-impl Refusal {
-    /// Returns the status and the message of this refusal.
-    fn status_and_message(self, format: Format) -> (u16, &'static str) {
+impl ProviderRefusal {
+    /// Returns the HTTP status and the message of this refusal.
+    fn status_and_message(self, format: ExamFormat) -> (u16, &'static str) {
         match self {
             Self::RateLimited => (429, "Rate limit reached"),
             Self::ServerError => (500, "The server had an error while processing your request"),
-            Self::Overloaded if format == Format::Messages => (529, "Overloaded"),
+            Self::Overloaded if format == ExamFormat::Messages => (529, "Overloaded"),
             Self::Overloaded => (503, "Overloaded"),
             Self::TooLong => (
                 400,
                 match format {
-                    Format::Chat | Format::Responses => {
+                    ExamFormat::Chat | ExamFormat::Responses => {
                         "This model's maximum context length is 8192 tokens, and the messages have 9631"
                     }
-                    Format::Messages => "prompt is too long: 9631 tokens > 8192 maximum",
-                    Format::Gemini => {
+                    ExamFormat::Messages => "prompt is too long: 9631 tokens > 8192 maximum",
+                    ExamFormat::Gemini => {
                         "The input token count (9631) exceeds the maximum number of tokens allowed (8192)."
                     }
                 },
             ),
-            Self::Filtered if format == Format::Messages => {
+            Self::Filtered if format == ExamFormat::Messages => {
                 (400, "Output blocked by content filtering policy")
             }
             Self::Filtered => (400, "The request was rejected by the safety system"),
@@ -189,7 +190,7 @@ impl Refusal {
         }
     }
 
-    fn openai_wording(self) -> (&'static str, Option<&'static str>) {
+    fn openai_error(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
             Self::ServerError => ("server_error", None),
@@ -202,7 +203,7 @@ impl Refusal {
         }
     }
 
-    fn anthropic_wording(self) -> &'static str {
+    fn anthropic_error_type(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limit_error",
             Self::ServerError => "api_error",
@@ -213,7 +214,7 @@ impl Refusal {
         }
     }
 
-    fn google_wording(self) -> &'static str {
+    fn google_status(self) -> &'static str {
         match self {
             Self::RateLimited => "RESOURCE_EXHAUSTED",
             Self::ServerError => "INTERNAL",

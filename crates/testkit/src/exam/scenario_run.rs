@@ -1,4 +1,4 @@
-//! Runs one scenario for a candidate.
+//! Runs a scenario for a candidate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 use super::call::{CallResult, call};
-use super::checks::{Finding, Verdict, mark};
-use super::format::Format;
-use super::{Failing, HEALTHY_MODEL, MODEL, Pace, RESTORE_MODEL, Scenario};
+use super::checks::{CheckResult, Verdict, mark};
+use super::format::ExamFormat;
+use super::{FaultTiming, HEALTHY_MODEL, PRIMARY_MODEL, ProviderFault, RESTORE_MODEL, Scenario};
 use crate::TEST_TIMEOUT;
-use crate::upstream::{Received, Upstream};
+use crate::upstream::{ReceivedRequest, Upstream};
 
 /// Result of one scenario.
 #[derive(Debug, Clone)]
-pub struct Marks {
+pub struct ScenarioResult {
     /// The format of the run.
-    pub format: Format,
+    pub format: ExamFormat,
     /// The scenario's id.
     pub id: &'static str,
     /// The mark.
     pub verdict: Verdict,
     /// Results of the checks.
-    pub findings: Vec<Finding>,
-    /// When the provider with the fault was tried, measured from the first request.
+    pub findings: Vec<CheckResult>,
+    /// Times at which the provider with the fault was tried, since the first request.
     pub tries: Vec<Duration>,
-    /// Number of tries of the fallback provider.
+    /// Number of times that the fallback provider was tried.
     pub fallback_tries: usize,
     /// How long the caller waited.
     pub took: Duration,
@@ -37,29 +37,29 @@ pub struct Marks {
 /// The observations by which a scenario is judged.
 #[derive(Debug)]
 pub(super) struct Observations {
-    pub(super) format: Format,
+    pub(super) format: ExamFormat,
     pub(super) call_result: CallResult,
     pub(super) tries: Vec<Duration>,
-    pub(super) recovers: bool,
-    pub(super) in_outage: usize,
+    pub(super) works_afterwards: bool,
+    pub(super) requests_during_outage: usize,
     pub(super) served_during_outage: usize,
-    pub(super) tries_in_outage: usize,
-    /// The number of requests after the outage until the provider was tried again.
-    pub(super) back_after: Option<usize>,
+    pub(super) tries_during_outage: usize,
+    /// Number of requests after the outage until the provider was tried again.
+    pub(super) used_again_after: Option<usize>,
 }
 
 impl Observations {
     /// Returns empty observations.
-    fn new(format: Format) -> Self {
+    fn new(format: ExamFormat) -> Self {
         Self {
             format,
             call_result: CallResult::default(),
             tries: Vec::new(),
-            recovers: false,
-            in_outage: 0,
+            works_afterwards: false,
+            requests_during_outage: 0,
             served_during_outage: 0,
-            tries_in_outage: 0,
-            back_after: None,
+            tries_during_outage: 0,
+            used_again_after: None,
         }
     }
 }
@@ -67,41 +67,41 @@ impl Observations {
 /// Sends the scenario's requests through the candidate, and judges the result.
 ///
 /// `primary` and `fallback` are the providers that the candidate forwards to. `primary` has just been started.
-pub async fn sit(
+pub async fn run_scenario(
     scenario: &Scenario,
-    format: Format,
+    format: ExamFormat,
     candidate: SocketAddr,
     (primary, fallback): (&Upstream, &Upstream),
-    pace: Pace,
-) -> Marks {
+    pace: FaultTiming,
+) -> ScenarioResult {
     let began = Instant::now();
     let mut seen = Observations::new(format);
-    if scenario.failing == Failing::Flaps {
+    if scenario.failing == ProviderFault::Outage {
         send_while_flapping(format, candidate, primary, pace, &mut seen).await;
     } else {
-        seen.call_result = call_with_timeout(format, candidate, MODEL).await;
+        seen.call_result = call_with_timeout(format, candidate, PRIMARY_MODEL).await;
     }
-    seen.tries = tries(format, primary).into_iter().map(|at| at - began).collect();
+    seen.tries = try_times(format, primary).into_iter().map(|at| at - began).collect();
     let fallback_tries = fallback.requests().len();
-    seen.recovers = call_with_timeout(format, candidate, HEALTHY_MODEL).await.is_whole();
+    seen.works_afterwards = call_with_timeout(format, candidate, HEALTHY_MODEL).await.is_whole();
     let (verdict, findings) = mark(scenario, &seen);
     let Observations { call_result: called, tries, .. } = seen;
-    let (took, error) = (called.took, called.error);
-    Marks { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
+    let (took, error) = (called.duration, called.error);
+    ScenarioResult { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
 
-/// Returns when a provider was tried for the scenario.
-fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
-    let of_scenario = |request: &Received| format.model(request) == MODEL;
+/// Returns the times at which a provider was tried in the scenario.
+fn try_times(format: ExamFormat, provider: &Upstream) -> Vec<Instant> {
+    let of_scenario = |request: &ReceivedRequest| format.model(request) == PRIMARY_MODEL;
     provider.requests().into_iter().filter(of_scenario).map(|request| request.received_at).collect()
 }
 
-/// Sends requests one after another: first while the provider is down, then until it is used again.
+/// Sends requests one after another during the provider's outage, and then until the provider is used again.
 async fn send_while_flapping(
-    format: Format,
+    format: ExamFormat,
     candidate: SocketAddr,
     provider: &Upstream,
-    pace: Pace,
+    pace: FaultTiming,
     seen: &mut Observations,
 ) {
     let mut worst: Option<CallResult> = None;
@@ -112,36 +112,37 @@ async fn send_while_flapping(
         }
         is_whole
     };
-    for _ in 0..pace.outage {
-        seen.in_outage += 1;
-        seen.served_during_outage += usize::from(note(call_with_timeout(format, candidate, MODEL).await));
-        sleep(pace.between).await;
+    for _ in 0..pace.outage_requests {
+        seen.requests_during_outage += 1;
+        seen.served_during_outage +=
+            usize::from(note(call_with_timeout(format, candidate, PRIMARY_MODEL).await));
+        sleep(pace.pause_between_requests).await;
     }
-    seen.tries_in_outage = tries(format, provider).len();
+    seen.tries_during_outage = try_times(format, provider).len();
     call_with_timeout(format, provider.address(), RESTORE_MODEL).await;
-    for number in 1..=pace.after {
-        note(call_with_timeout(format, candidate, MODEL).await);
-        if tries(format, provider).len() > seen.tries_in_outage {
-            seen.back_after = Some(number);
+    for number in 1..=pace.max_requests_after_outage {
+        note(call_with_timeout(format, candidate, PRIMARY_MODEL).await);
+        if try_times(format, provider).len() > seen.tries_during_outage {
+            seen.used_again_after = Some(number);
             break;
         }
-        sleep(pace.between).await;
+        sleep(pace.pause_between_requests).await;
     }
     seen.call_result = worst.unwrap_or_default();
 }
 
-/// Makes a call with a time limit, because a hanging call is a result and must not stop the exam.
-async fn call_with_timeout(format: Format, candidate: SocketAddr, model: &str) -> CallResult {
+/// Makes a call with a time limit. A call that does not end is a result, and must not stop the exam.
+async fn call_with_timeout(format: ExamFormat, candidate: SocketAddr, model: &str) -> CallResult {
     let hung = || CallResult {
         error: Some("hang".to_owned()),
-        took: TEST_TIMEOUT,
-        did_hang: true,
+        duration: TEST_TIMEOUT,
+        has_timed_out: true,
         ..CallResult::default()
     };
     timeout(TEST_TIMEOUT, call(format, candidate, model)).await.unwrap_or_else(|_| hung())
 }
 
-impl fmt::Display for Marks {
+impl fmt::Display for ScenarioResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (format, id, verdict, took) =
             (self.format.name(), self.id, self.verdict, self.took.as_secs_f64());

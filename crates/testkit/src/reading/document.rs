@@ -1,10 +1,10 @@
-//! The document that the model knows, and its rest in a given style.
+//! The document that the model knows, and its continuation in a given style.
 
 use std::ops::Range;
 
-use super::manner::{Begins, Seam, Style};
+use super::behaviour::{ContinuationStart, ContinuationStyle, SeamDeviation};
 
-/// A text, and the byte at which the first reply is cut.
+/// A text, and the byte at which the model's first reply is cut.
 pub(super) struct Document {
     pub(super) text: String,
     pub(super) cut: usize,
@@ -15,42 +15,44 @@ impl Document {
         Self { text: text.to_owned(), cut }
     }
 
-    /// Returns a continuation. The tuple contains the start of the anchor, the end of the shown part, and how much the
-    /// model has written.
+    /// Returns a continuation. The tuple contains the start of the anchor, the end of the shown part, and the
+    /// end of the part that the model has written.
     pub(super) fn continuation(
         &self,
-        style: &Style,
+        style: &ContinuationStyle,
         (anchor, shown, reached): (usize, usize, usize),
     ) -> String {
         let rewritten;
         let text = match style.seam {
-            Seam::WordRewritten => {
+            SeamDeviation::OtherWord => {
                 rewritten = self.with_another_word();
                 &rewritten
             }
-            Seam::Kept | Seam::SpaceLost | Seam::SpaceAdded(_) => &self.text,
+            SeamDeviation::NoDeviation | SeamDeviation::MissingSpace | SeamDeviation::AddedSpace(_) => {
+                &self.text
+            }
         };
-        // A rewritten word does not move the text before it.
+        // A rewritten word does not change the position of the text before it.
         let (start, seam) = match style.start {
-            Begins::Anchor => (anchor, shown),
-            Begins::Shown => (shown, shown),
-            Begins::Cut => (reached, reached),
-            Begins::Document => (0, shown),
+            ContinuationStart::Anchor => (anchor, shown),
+            ContinuationStart::Shown => (shown, shown),
+            ContinuationStart::Cut => (reached, reached),
+            ContinuationStart::Document => (0, shown),
         };
         let last_common =
-            if style.seam == Seam::WordRewritten { self.word_at_cut().start } else { text.len() };
+            if style.seam == SeamDeviation::OtherWord { self.word_at_cut().start } else { text.len() };
         let (start, seam) = (start.min(last_common), seam.min(last_common));
         let (repeated, rest) = (&text[start..seam], &text[seam..]);
         let body = match style.seam {
-            Seam::Kept | Seam::WordRewritten => format!("{repeated}{rest}"),
-            Seam::SpaceLost => format!("{}{}", repeated.trim_end(), rest.trim_start()),
-            Seam::SpaceAdded(space) => format!("{repeated}{space}{rest}"),
+            SeamDeviation::NoDeviation | SeamDeviation::OtherWord => format!("{repeated}{rest}"),
+            SeamDeviation::MissingSpace => format!("{}{}", repeated.trim_end(), rest.trim_start()),
+            SeamDeviation::AddedSpace(space) => format!("{repeated}{space}{rest}"),
         };
         let fenced = match style.fence {
             None => body,
             Some(language) => format!("```{language}\n{}\n```", body.trim_end_matches('\n')),
         };
-        format!("{}{fenced}{}", style.before, style.suffix)
+        format!("{}{fenced}{}", style.prefix, style.suffix)
     }
 
     /// Returns the text with another word at the cut.
@@ -65,7 +67,7 @@ impl Document {
         format!("{}{}{}", &self.text[..word.start], other.unwrap_or("otherwise"), &self.text[word.end..])
     }
 
-    /// Returns the range of the cut word, or of the next one.
+    /// Returns the range of the word at the cut, or of the next word if the cut is between words.
     fn word_at_cut(&self) -> Range<usize> {
         let is_word = |character: &char| character.is_alphanumeric();
         let length = |characters: &mut dyn Iterator<Item = char>| -> usize {
@@ -79,7 +81,7 @@ impl Document {
     }
 
     /// Returns the start of the last `bytes` bytes, or the nearest earlier character boundary.
-    pub(super) fn start_of_last(&self, bytes: usize) -> usize {
+    pub(super) fn tail_start(&self, bytes: usize) -> usize {
         let mut at = self.text.len().saturating_sub(bytes);
         while !self.text.is_char_boundary(at) {
             at -= 1;
@@ -92,28 +94,36 @@ impl Document {
 mod tests {
     use super::*;
 
-    fn continuation(cut: usize, style: &Style) -> String {
+    fn continuation(cut: usize, style: &ContinuationStyle) -> String {
         let text = "A first line.\nThe quick fox jumps.\n";
         Document::new(text, cut).continuation(style, (14, 18, cut))
     }
 
     #[test]
-    fn an_answer_begins_at_the_position_of_its_style() {
-        let from = |begins| continuation(22, &Style { start: begins, ..Style::default() });
-        assert_eq!(from(Begins::Anchor), "The quick fox jumps.\n");
-        assert_eq!(from(Begins::Shown), "quick fox jumps.\n");
-        assert_eq!(from(Begins::Cut), "k fox jumps.\n");
-        assert!(from(Begins::Document).starts_with("A first"));
+    fn a_continuation_begins_at_the_position_of_its_style() {
+        let from =
+            |begins| continuation(22, &ContinuationStyle { start: begins, ..ContinuationStyle::default() });
+        assert_eq!(from(ContinuationStart::Anchor), "The quick fox jumps.\n");
+        assert_eq!(from(ContinuationStart::Shown), "quick fox jumps.\n");
+        assert_eq!(from(ContinuationStart::Cut), "k fox jumps.\n");
+        assert!(from(ContinuationStart::Document).starts_with("A first"));
     }
 
     #[test]
     fn the_seam_and_its_surroundings_follow_the_style() {
-        let with = |seam, begins| continuation(22, &Style { start: begins, seam, ..Style::default() });
-        assert_eq!(with(Seam::SpaceLost, Begins::Anchor), "Thequick fox jumps.\n");
-        assert_eq!(with(Seam::SpaceAdded("\n"), Begins::Shown), "\nquick fox jumps.\n");
-        assert_eq!(with(Seam::WordRewritten, Begins::Shown), "jumps fox jumps.\n");
-        assert_eq!(with(Seam::WordRewritten, Begins::Cut), "jumps fox jumps.\n");
-        let style = Style { before: "Here:\n", suffix: "\nDone.", fence: Some("text"), ..Style::default() };
+        let with = |seam, begins| {
+            continuation(22, &ContinuationStyle { start: begins, seam, ..ContinuationStyle::default() })
+        };
+        assert_eq!(with(SeamDeviation::MissingSpace, ContinuationStart::Anchor), "Thequick fox jumps.\n");
+        assert_eq!(with(SeamDeviation::AddedSpace("\n"), ContinuationStart::Shown), "\nquick fox jumps.\n");
+        assert_eq!(with(SeamDeviation::OtherWord, ContinuationStart::Shown), "jumps fox jumps.\n");
+        assert_eq!(with(SeamDeviation::OtherWord, ContinuationStart::Cut), "jumps fox jumps.\n");
+        let style = ContinuationStyle {
+            prefix: "Here:\n",
+            suffix: "\nDone.",
+            fence: Some("text"),
+            ..ContinuationStyle::default()
+        };
         assert_eq!(continuation(22, &style), "Here:\n```text\nquick fox jumps.\n```\nDone.");
     }
 

@@ -1,31 +1,31 @@
-//! Interprets a request for a model that knows the document but not the wording of the question.
+//! Finds out what a request asks for, without depending on the wording of the prompt.
 
 use serde_json::Value;
 
-/// Minimum length of a quotation, because shorter texts occur in any question by chance.
-const SHORTEST_QUOTATION_CHARS: usize = 8;
+/// Minimum length of a quotation. Shorter texts occur in any prompt by chance.
+const MIN_QUOTATION_CHARS: usize = 8;
 
-/// A parsed request.
+/// A request, as the model understands it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Question<'a> {
-    /// The request shows nothing of the document.
-    Anew { limit: Option<u64> },
+pub(super) enum ModelRequest<'a> {
+    /// The request shows no part of the document.
+    NothingShown { limit: Option<u64> },
     /// The last message is an unfinished assistant message.
     Prefill { shown: usize, so_far: &'a str },
-    /// The request shows a part of the document, and asks for the rest in words.
+    /// The request shows a part of the document and asks for the rest.
     Prompt {
         /// The end of the shown part in the document, in bytes.
         shown: usize,
         /// The start of the anchor, in bytes.
         anchor: usize,
-        /// Whether a demanded grammar forces a new document.
+        /// Whether a required grammar forces the model to write a new document.
         forced: bool,
     },
 }
 
-impl<'a> Question<'a> {
-    /// Parses a request in Chat Completions. An error is the reason for a rejection.
-    pub(super) fn read(request: &'a Value, document: &str) -> Result<Self, &'static str> {
+impl<'a> ModelRequest<'a> {
+    /// Parses a request in Chat Completions. The error is the reason why the model rejects it.
+    pub(super) fn parse(request: &'a Value, document: &str) -> Result<Self, &'static str> {
         let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
         let last = messages.last().ok_or("messages: at least one message is required")?;
         let content = |message: &'a Value| message["content"].as_str().unwrap_or_default();
@@ -41,7 +41,7 @@ impl<'a> Question<'a> {
         };
         let Some(shown) = shown else {
             let limits = ["max_completion_tokens", "max_tokens"].map(|name| request[name].as_u64());
-            return Ok(Self::Anew { limit: limits.into_iter().flatten().min() });
+            return Ok(Self::NothingShown { limit: limits.into_iter().flatten().min() });
         };
         let format = &request["response_format"]["type"];
         let forced = format == "json_object" || format == "json_schema";
@@ -58,7 +58,8 @@ fn shown_end(document: &str, text: &str) -> usize {
     text.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
 }
 
-/// Returns the end of the longest part of the document in the question; `None` if it quotes nothing.
+/// Returns the end of the longest part of the document that the question quotes, or `None` if it quotes
+/// nothing.
 fn quoted_end(document: &str, question: &str) -> Option<usize> {
     let starts = document.char_indices().map(|(start, _)| start);
     let quoted = starts.map(|start| {
@@ -68,15 +69,16 @@ fn quoted_end(document: &str, question: &str) -> Option<usize> {
         (rest[..length].chars().count(), start + length)
     });
     let (length, end) = quoted.max_by_key(|(length, _)| *length)?;
-    (length >= 2 * SHORTEST_QUOTATION_CHARS).then_some(end)
+    (length >= 2 * MIN_QUOTATION_CHARS).then_some(end)
 }
 
-/// Returns the start of the anchor in the shown part: its longest quoted end, or else its last line.
+/// Returns the start of the anchor in the shown part: the longest end of the shown part that the question
+/// quotes, or otherwise its last line.
 fn anchor_start(shown: &str, question: &str) -> usize {
     let settled = shown.trim_end();
     let starts = settled.char_indices().rev().map(|(start, _)| start);
     let quoted = starts.take_while(|start| question.contains(&settled[*start..])).last();
-    let long_enough = |start: &usize| settled[*start..].chars().count() >= SHORTEST_QUOTATION_CHARS;
+    let long_enough = |start: &usize| settled[*start..].chars().count() >= MIN_QUOTATION_CHARS;
     let last_line = || settled.rfind('\n').map_or(0, |at| at + 1);
     quoted.filter(long_enough).unwrap_or_else(last_line)
 }
@@ -90,8 +92,8 @@ mod tests {
     const DOCUMENT: &str = "# Title\n\nThe first of the lines.\nThe second one of them.\n";
 
     fn read(messages: &Value) -> (usize, usize) {
-        match Question::read(&json!({"messages": messages}), DOCUMENT).unwrap() {
-            Question::Prompt { shown, anchor, .. } => (shown, anchor),
+        match ModelRequest::parse(&json!({"messages": messages}), DOCUMENT).unwrap() {
+            ModelRequest::Prompt { shown, anchor, .. } => (shown, anchor),
             other => panic!("{other:?}"),
         }
     }
@@ -123,6 +125,9 @@ mod tests {
     #[test]
     fn a_prompt_without_shown_text_requests_the_document() {
         let request = json!({"max_tokens": 7, "messages": [{"role": "user", "content": "Write the lines."}]});
-        assert_eq!(Question::read(&request, DOCUMENT), Ok(Question::Anew { limit: Some(7) }));
+        assert_eq!(
+            ModelRequest::parse(&request, DOCUMENT),
+            Ok(ModelRequest::NothingShown { limit: Some(7) })
+        );
     }
 }

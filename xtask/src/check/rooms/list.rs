@@ -1,9 +1,9 @@
-//! The rooms of every crate, from the bottom to the top.
+//! The layers of modules in each crate, from lowest to highest.
 
-use super::Rooms;
+use super::ModuleLayers;
 
-/// The rooms of every crate. Every file except a crate's root belongs to a room.
-pub(super) const ROOMS: &[(&str, Rooms)] = &[
+/// The layers of each crate. Every file except the crate's root belongs to a layer.
+pub(super) const MODULE_LAYERS: &[(&str, ModuleLayers)] = &[
     ("endmark", &[]),
     (
         "endmark-agents",
@@ -152,7 +152,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "finding + form + location + transcript",
             "checked",
             "join",
-            "stand_in",
+            "placeholder",
             "read",
             "write",
             "fit",
@@ -188,8 +188,8 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "upstream",
             "webhook",
             "budget",
-            "keys::refused",
-            "rescue",
+            "keys::key_refusal",
+            "refusals",
             "request_body",
             "faults",
             "reply",
@@ -203,7 +203,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "bounds",
             "exchange",
             "disclosure",
-            "mended_items",
+            "recovered_items",
             "stage::admit",
             "stage::identify",
             "stage::shape",
@@ -217,7 +217,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "stage",
             "admin",
             "pass_through",
-            "refused",
+            "refusal_context",
             "stack",
             "edge",
         ],
@@ -319,6 +319,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "shared::calls",
             "shared::usage",
             "shared::database",
+            "shared::keys",
             "shared::copying",
             "shared::recoveries",
             "shared::request_list",
@@ -336,10 +337,10 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "outputs::capping",
             "outputs::remote",
             "outputs::reading",
-            "keys::kept",
+            "keys::operations",
             "keys::key_changes",
             "compactions::kept",
-            "runs::recorded",
+            "runs::recording",
             "fleet",
             "runs::fleet",
         ],

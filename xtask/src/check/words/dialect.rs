@@ -1,4 +1,4 @@
-//! Finds phrases in comments and documents that a reader would have to read twice.
+//! Finds phrases in comments and documents that are hard to understand at the first reading.
 
 use std::path::Path;
 
@@ -9,21 +9,22 @@ use crate::source::is_test_file;
 const PHRASES: &str = include_str!("dialect.txt");
 
 /// The folders whose comments are checked.
-const COMMENTS: [&str; 2] = ["crates", "xtask/src"];
+const COMMENT_FOLDERS: [&str; 2] = ["crates", "xtask/src"];
 
-/// Markdown files and folders whose prose is checked. Code blocks are not checked, because they quote outputs and texts.
-const PAGES: [&str; 7] =
+/// Markdown files and folders whose prose is checked. Code blocks are skipped, because they quote outputs and
+/// other texts.
+const PROSE_FILES: [&str; 7] =
     ["README.md", "CHANGELOG.md", "SECURITY.md", "docs", "cases", "bench/README.md", "tests/README.md"];
 
-/// Returns one sentence for each forbidden phrase in the comments or the prose of a file.
+/// Returns one sentence for each forbidden phrase or requirement id in a file.
 pub(super) fn file_failures(file: &Path, text: &str) -> Vec<String> {
     let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
-    if is_in(&PAGES) && file.extension().is_some_and(|extension| extension == "md") {
-        let mut failures = phrase_failures(file, prose(text));
-        failures.extend(id_failures(file, prose(text)));
+    if is_in(&PROSE_FILES) && file.extension().is_some_and(|extension| extension == "md") {
+        let mut failures = phrase_failures(file, prose_lines(text));
+        failures.extend(id_failures(file, prose_lines(text)));
         return failures;
     }
-    if is_test_file(file) || !is_in(&COMMENTS) {
+    if is_test_file(file) || !is_in(&COMMENT_FOLDERS) {
         return Vec::new();
     }
     let comments = text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//"));
@@ -42,7 +43,7 @@ fn phrase_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) ->
         .collect()
 }
 
-/// Finds requirement ids in pages, because users do not know the requirements.
+/// Finds requirement ids in pages, because their readers do not know the requirements.
 fn id_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec<String> {
     lines
         .filter_map(|(line, number)| {
@@ -64,8 +65,8 @@ fn is_requirement(word: &str) -> bool {
     })
 }
 
-/// Returns the lines of a page outside code blocks, with their numbers and without inline code.
-fn prose(page: &str) -> impl Iterator<Item = (String, usize)> {
+/// Returns the lines of a page outside code blocks with their numbers. Inline code is removed.
+fn prose_lines(page: &str) -> impl Iterator<Item = (String, usize)> {
     let mut fence: Option<&str> = None;
     page.lines().zip(1..).filter_map(move |(line, number)| {
         let signs = &line[..line.len() - line.trim_start_matches('`').len()];
@@ -86,7 +87,7 @@ fn prose(page: &str) -> impl Iterator<Item = (String, usize)> {
     })
 }
 
-/// Returns the phrases with their replacements.
+/// Returns the phrases, each with what to write instead.
 fn phrases() -> impl Iterator<Item = (&'static str, &'static str)> {
     PHRASES.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" | "))
 }

@@ -1,25 +1,25 @@
-//! Lines `NAME=value`, as shells and the readers of `.env` parse them.
+//! Files with lines `NAME=value`, as shells and `.env` parsers read them.
 
-use super::{UnfitFile, Value};
+use super::{NewValue, UneditableFile};
 
 pub(super) struct Dotenv {
-    /// Lines with their line breaks. A quoted value over several lines is one entry.
+    /// The lines with their line breaks. A quoted value with several lines is a single entry.
     entries: Vec<String>,
 }
 
-/// Quotes in which a value may have several lines.
+/// Quotation marks in which a value may have several lines.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
 impl Dotenv {
-    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
+    pub(super) fn parse(text: &str) -> Result<Self, UneditableFile> {
         let mut entries = Vec::new();
         let mut lines = (1..).zip(text.split_inclusive('\n'));
         while let Some((number, line)) = lines.next() {
             let mut entry = line.to_owned();
             if let Some(quote) = unclosed_quote(line) {
-                // Readers disagree about the end of such a value.
+                // Parsers disagree about where such a value ends.
                 let unclear = || {
-                    UnfitFile::Unreadable(format!(
+                    UneditableFile::Unreadable(format!(
                         "line {number}: the end of the value that begins with {quote} is unclear"
                     ))
                 };
@@ -43,20 +43,20 @@ impl Dotenv {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        Some(Setting::parse(self.entry(path)?)?.value.to_owned())
+        Some(Assignment::parse(self.entry(path)?)?.value.to_owned())
     }
 
-    /// Sets a name, and keeps the text around its value.
-    pub(super) fn set(&mut self, path: &[&str], value: &Value) {
+    /// Sets a name. Keeps the text before and after its value.
+    pub(super) fn set(&mut self, path: &[&str], value: &NewValue) {
         let Some(name) = path.last() else { return };
         let text = match value {
-            Value::Text(text) => text.as_str(),
-            Value::Table => "",
+            NewValue::Text(text) => text.as_str(),
+            NewValue::Table => "",
         };
-        let known = self.entry(path).and_then(Setting::parse);
+        let known = self.entry(path).and_then(Assignment::parse);
         let exported = if known.as_ref().is_some_and(|known| known.is_exported) { "export " } else { "" };
         let comment = known.map(|known| known.comment).unwrap_or_default();
-        // Without quotes the comment would become part of the value.
+        // A comment needs a space before it, otherwise an unquoted value would include it.
         let gap = if comment.starts_with('#') { " " } else { "" };
         let entry = format!("{exported}{name}={text}{gap}{comment}\n");
         self.put(path, entry);
@@ -93,26 +93,26 @@ impl Dotenv {
         self.entries.get(self.position(path)?).map(String::as_str)
     }
 
-    /// Returns the index of the last assignment of a name, which a shell would use.
+    /// Returns the index of the last assignment of a name. Shells use the last one.
     fn position(&self, path: &[&str]) -> Option<usize> {
         let name = path.last()?;
         self.entries
             .iter()
-            .rposition(|entry| Setting::parse(entry).is_some_and(|setting| setting.name == *name))
+            .rposition(|entry| Assignment::parse(entry).is_some_and(|setting| setting.name == *name))
     }
 }
 
-/// The assignment of a name.
-struct Setting<'a> {
+/// One assignment of a name.
+struct Assignment<'a> {
     is_exported: bool,
     name: &'a str,
-    /// The value without its quotes.
+    /// The value without its quotation marks.
     value: &'a str,
-    /// The text after the value, with the blanks before it.
+    /// The text after the value, including the blanks before it.
     comment: &'a str,
 }
 
-impl<'a> Setting<'a> {
+impl<'a> Assignment<'a> {
     fn parse(entry: &'a str) -> Option<Self> {
         let (is_exported, name, text) = split(entry)?;
         let (value, comment) = parse_quoted(text).unwrap_or_else(|| parse_unquoted(text));
@@ -120,7 +120,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Returns whether a name is exported, the name, and the text after the `=`.
+/// Returns whether the name is exported, the name, and the text after the `=`.
 fn split(entry: &str) -> Option<(bool, &str, &str)> {
     let line = entry.trim_start();
     let exported = line.strip_prefix("export ");
@@ -130,7 +130,7 @@ fn split(entry: &str) -> Option<(bool, &str, &str)> {
     (is_name && !name.is_empty()).then_some((exported.is_some(), name, text.trim_end()))
 }
 
-/// Returns a quoted value, and the comment after it.
+/// Returns a quoted value and the comment after it. Returns `None` if the value is not quoted.
 fn parse_quoted(text: &str) -> Option<(&str, &str)> {
     let (quote, inside) = opening_quote(text)?;
     let (value, behind) =
@@ -138,7 +138,7 @@ fn parse_quoted(text: &str) -> Option<(&str, &str)> {
     is_comment(behind).then_some((value, behind))
 }
 
-/// Returns an unquoted value, and the comment after it, which begins with a blank.
+/// Returns an unquoted value and the comment after it. The comment begins with a blank.
 fn parse_unquoted(text: &str) -> (&str, &str) {
     let mut signs = text.match_indices('#').map(|(at, _)| text.split_at(at).0);
     let before = signs.find(|before| before.ends_with(char::is_whitespace)).unwrap_or(text);
@@ -146,21 +146,21 @@ fn parse_unquoted(text: &str) -> (&str, &str) {
     (value.trim_start(), comment)
 }
 
-/// Returns a quote that the line opens but does not close.
+/// Returns the quotation mark that the line opens but does not close.
 fn unclosed_quote(line: &str) -> Option<char> {
     let (quote, inside) = opening_quote(split(line)?.2)?;
-    // A Windows path may end with a backslash, which looks like an escaped quote.
+    // A Windows path may end with a backslash, so the last quotation mark can look escaped.
     let is_closed = split_at_quote(inside, quote).is_some() || inside.ends_with(quote);
     (!is_closed).then_some(quote)
 }
 
-/// Returns the quote that begins a value, and the text after it.
+/// Returns the quotation mark at the beginning of a value, and the text after it.
 fn opening_quote(text: &str) -> Option<(char, &str)> {
     let text = text.trim_start();
     QUOTES.into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)))
 }
 
-/// Returns the text before and after the quote that closes a value.
+/// Returns the texts before and after the quotation mark that closes a value.
 fn split_at_quote(text: &str, quote: char) -> Option<(&str, &str)> {
     let mut signs = text.char_indices();
     while let Some((at, sign)) = signs.next() {
@@ -174,7 +174,7 @@ fn split_at_quote(text: &str, quote: char) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether nothing or a comment follows a value.
+/// Whether the text after a value is empty or a comment.
 fn is_comment(behind: &str) -> bool {
     let behind = behind.trim_start();
     behind.is_empty() || behind.starts_with('#')

@@ -1,15 +1,16 @@
-//! JSON with comments.
+//! Edits JSON with comments.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 
-use super::{UnfitFile, Value, below};
+use super::{NewValue, UneditableFile, key_below};
 
 pub(super) struct Jsonc(CstRootNode);
 
 impl Jsonc {
-    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
-        // Such files often have comments and trailing commas. Other JSON5 features would be guesses.
+    pub(super) fn parse(text: &str) -> Result<Self, UneditableFile> {
+        // Configuration files often have comments and trailing commas. Accepting other JSON5 features would
+        // be guesswork.
         let options = ParseOptions {
             allow_comments: true,
             allow_trailing_commas: true,
@@ -22,8 +23,8 @@ impl Jsonc {
             allow_non_finite_numbers: false,
             allow_extended_string_escapes: false,
         };
-        let root =
-            CstRootNode::parse(text, &options).map_err(|error| UnfitFile::Unreadable(error.to_string()))?;
+        let root = CstRootNode::parse(text, &options)
+            .map_err(|error| UneditableFile::Unreadable(error.to_string()))?;
         Ok(Self(root))
     }
 
@@ -45,7 +46,7 @@ impl Jsonc {
                 continue;
             }
             for property in properties {
-                let name = below(&name, &property.decoded_name().unwrap_or_default());
+                let name = key_below(&name, &property.decoded_name().unwrap_or_default());
                 match (property.object_value(), property.value()) {
                     (Some(table), _) => tables.push((name, table)),
                     (None, Some(value)) => leaves.push((name, value_text(&value))),
@@ -56,26 +57,26 @@ impl Jsonc {
         Some(leaves)
     }
 
-    pub(super) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), UnfitFile> {
+    pub(super) fn set(&mut self, path: &[&str], value: &NewValue) -> Result<(), UneditableFile> {
         let is_table = self.property(path).is_some_and(|found| found.object_value().is_some());
         let value = match value {
-            Value::Table if is_table => return Ok(()),
-            Value::Table => CstInputValue::Object(Vec::new()),
-            Value::Text(_) if is_table => return Err(UnfitFile::IsTable(path.join("."))),
-            Value::Text(text) => CstInputValue::String(text.clone()),
+            NewValue::Table if is_table => return Ok(()),
+            NewValue::Table => CstInputValue::Object(Vec::new()),
+            NewValue::Text(_) if is_table => return Err(UneditableFile::IsTable(path.join("."))),
+            NewValue::Text(text) => CstInputValue::String(text.clone()),
         };
         self.put(path, value)
     }
 
-    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UneditableFile> {
         if let Some(value) = other.property(path).and_then(|property| property.value()) {
-            return self.put(path, input(&value)?);
+            return self.put(path, copy_value(&value)?);
         }
         self.remove_empty_parents(path, |name| other.property(name).is_some());
         Ok(())
     }
 
-    /// Removes a key, and parent tables that become empty.
+    /// Removes a key. Also removes parent tables that become empty.
     pub(super) fn remove_empty(&mut self, path: &[&str]) {
         self.remove_empty_parents(path, |_| false);
     }
@@ -95,16 +96,18 @@ impl Jsonc {
         }
     }
 
-    pub(super) fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), UnfitFile> {
+    pub(super) fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), UneditableFile> {
         let Some((last, tables)) = path.split_last() else { return Ok(()) };
-        let mut table =
-            self.0.object_value_or_create().ok_or_else(|| UnfitFile::NoTable("the whole file".to_owned()))?;
+        let mut table = self
+            .0
+            .object_value_or_create()
+            .ok_or_else(|| UneditableFile::NotATable("the whole file".to_owned()))?;
         for (index, name) in tables.iter().enumerate() {
-            // If names are equal, the library would take the first, but readers take the last.
+            // If a name occurs twice, the library uses the first one, but parsers use the last one.
             let found = find(&table, name);
             table = found
                 .map_or_else(|| table.object_value_or_create(name), |property| property.object_value())
-                .ok_or_else(|| UnfitFile::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+                .ok_or_else(|| UneditableFile::NotATable(tables.get(..=index).unwrap_or(tables).join(".")))?;
         }
         match find(&table, last) {
             Some(property) => property.set_value(value),
@@ -125,20 +128,20 @@ impl Jsonc {
     }
 }
 
-/// Returns a value as text, without quotes.
+/// Returns a value as text without quotation marks.
 fn value_text(value: &CstNode) -> String {
     let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
     text.unwrap_or_else(|| value.to_string())
 }
 
-/// Returns the last property of this name, as every reader does.
+/// Returns the last property with this name. Parsers use the last one.
 fn find(table: &CstObject, name: &str) -> Option<CstObjectProp> {
     table.properties().into_iter().rfind(|property| property.decoded_name().as_deref() == Some(name))
 }
 
-/// Copies a value. The parser limits its nesting.
-fn input(value: &CstNode) -> Result<CstInputValue, UnfitFile> {
-    let unreadable = || UnfitFile::Unreadable(format!("`{value}` cannot be read"));
+/// Copies a value. The parser has already limited its nesting.
+fn copy_value(value: &CstNode) -> Result<CstInputValue, UneditableFile> {
+    let unreadable = || UneditableFile::Unreadable(format!("`{value}` cannot be read"));
     if let Some(text) = value.as_string_lit() {
         return Ok(CstInputValue::String(text.decoded_value().map_err(|_| unreadable())?));
     }
@@ -151,12 +154,12 @@ fn input(value: &CstNode) -> Result<CstInputValue, UnfitFile> {
     if let Some(table) = value.as_object() {
         let properties = table.properties().into_iter().map(|property| {
             let name = property.decoded_name().ok_or_else(unreadable)?;
-            Ok((name, input(&property.value().ok_or_else(unreadable)?)?))
+            Ok((name, copy_value(&property.value().ok_or_else(unreadable)?)?))
         });
         return Ok(CstInputValue::Object(properties.collect::<Result<_, _>>()?));
     }
     if let Some(list) = value.as_array() {
-        return Ok(CstInputValue::Array(list.elements().iter().map(input).collect::<Result<_, _>>()?));
+        return Ok(CstInputValue::Array(list.elements().iter().map(copy_value).collect::<Result<_, _>>()?));
     }
     Ok(CstInputValue::Null)
 }

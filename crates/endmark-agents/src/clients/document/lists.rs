@@ -1,37 +1,38 @@
-//! Lists in a JSON document: appends and removes elements without changing others.
+//! Appends elements to lists in a JSON document, and removes elements. Other elements do not change.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode};
 use serde_json::Value;
 
-use super::UnfitFile;
+use super::UneditableFile;
 use super::jsonc::Jsonc;
 
-/// The elements to remove from a list of lists.
-pub struct Removal<'a> {
-    /// The list within each element of the outer list.
+/// Selects elements to remove from the inner lists of a list.
+pub struct InnerListRemoval<'a> {
+    /// The key of the inner list in each element of the outer list.
     pub column_key: &'a str,
-    /// Selects the elements to remove. An outer element without remaining elements is removed, too.
+    /// Whether to remove an element of an inner list. An outer element whose inner list becomes empty is
+    /// removed, too.
     pub is_removed: &'a dyn Fn(&Value) -> bool,
 }
 
 impl Jsonc {
-    /// Returns the elements of a list, or `None` if there is no list.
+    /// Returns the elements of a list. Returns `None` if the path is not a list.
     pub(super) fn list(&self, path: &[&str]) -> Option<Vec<Value>> {
         Some(self.array(path)?.elements().iter().filter_map(CstNode::to_serde_value).collect())
     }
 
-    /// Appends an element to a list, and creates its parent tables.
-    pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), UnfitFile> {
+    /// Appends an element to a list. Creates the list and its parent tables if they are missing.
+    pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), UneditableFile> {
         if self.property(path).is_none() {
             return self.put(path, CstInputValue::Array(vec![to_input_value(element)]));
         }
-        let list = self.array(path).ok_or_else(|| UnfitFile::NoList(path.join(".")))?;
+        let list = self.array(path).ok_or_else(|| UneditableFile::NotAList(path.join(".")))?;
         list.append(to_input_value(element));
         Ok(())
     }
 
-    /// Removes elements from the inner lists. Lists and tables that become empty are removed, too.
-    pub(super) fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
+    /// Removes elements from the inner lists. Also removes lists and tables that become empty.
+    pub(super) fn remove_elements(&mut self, path: &[&str], removal: &InnerListRemoval<'_>) {
         let Some(outer) = self.array(path) else { return };
         let mut has_removed = false;
         for element in outer.elements() {

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, UnfitFile> {
-    let mut document = Document::parse(syntax, text)?;
-    document.set(path, &Value::Text(to.to_owned()))?;
+fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, UneditableFile> {
+    let mut document = ConfigDocument::parse(syntax, text)?;
+    document.set(path, &NewValue::Text(to.to_owned()))?;
     assert_eq!(document.value(path).as_deref(), Some(to));
     Ok(document.text())
 }
@@ -35,7 +35,7 @@ fn environment_file_edits_keep_other_lines() {
     assert_eq!(set(Syntax::Dotenv, text, &["URL"], "new").unwrap(), "# keys\nexport A=1\nURL=new\nB=2");
     assert_eq!(set(Syntax::Dotenv, text, &["A"], "2").unwrap(), text.replace("A=1", "A=2"));
     assert_eq!(set(Syntax::Dotenv, text, &["C"], "3").unwrap(), format!("{text}\nC=3\n"));
-    let document = Document::parse(Syntax::Dotenv, text).unwrap();
+    let document = ConfigDocument::parse(Syntax::Dotenv, text).unwrap();
     assert_eq!(document.value(&["URL"]).as_deref(), Some("old"));
 }
 
@@ -53,48 +53,56 @@ fn edits_keep_line_ends_and_the_byte_order_mark() {
 }
 
 #[test]
-fn an_unreadable_document_is_refused_with_the_position() {
+fn an_invalid_document_is_refused_with_the_position_of_the_error() {
     for (syntax, text, place) in [
         (Syntax::Jsonc, "{\n  \"a\": ]\n}", "line 2"),
         (Syntax::Jsonc, "{'a': 1}", "line 1"),
         (Syntax::Toml, "a = \n", "line 1"),
     ] {
-        let Err(UnfitFile::Unreadable(reason)) = Document::parse(syntax, text) else { panic!("{text}") };
+        let Err(UneditableFile::Unreadable(reason)) = ConfigDocument::parse(syntax, text) else {
+            panic!("{text}")
+        };
         assert!(reason.contains(place), "{reason}");
     }
-    // Nesting is bounded, so that a file cannot overflow the stack.
+    // The nesting is limited, so a file cannot overflow the stack.
     for (syntax, text) in
         [(Syntax::Jsonc, "[".repeat(100_000)), (Syntax::Toml, format!("a = {}", "[".repeat(100_000)))]
     {
-        assert!(matches!(Document::parse(syntax, &text), Err(UnfitFile::Unreadable(_))));
+        assert!(matches!(ConfigDocument::parse(syntax, &text), Err(UneditableFile::Unreadable(_))));
     }
 }
 
 #[test]
-fn the_last_of_equally_named_tables_counts() {
+fn the_last_of_several_tables_with_the_same_name_counts() {
     let text = "{\"env\":{\"A\":\"1\"},\"env\":{\"B\":\"2\"}}";
     let changed = set(Syntax::Jsonc, text, &["env", "URL"], "http://x").unwrap();
     let read: serde_json::Value = serde_json::from_str(&changed).unwrap();
     assert_eq!(read["env"], serde_json::json!({"B": "2", "URL": "http://x"}));
     assert!(changed.starts_with("{\"env\":{\"A\":\"1\"},"), "{changed}");
     let no_table = "{\"env\": {}, \"env\": 3}";
-    assert_eq!(set(Syntax::Jsonc, no_table, &["env", "A"], "x"), Err(UnfitFile::NoTable("env".into())));
+    assert_eq!(
+        set(Syntax::Jsonc, no_table, &["env", "A"], "x"),
+        Err(UneditableFile::NotATable("env".into()))
+    );
 }
 
 #[test]
-fn a_needed_table_replaces_nothing_else() {
+fn a_new_table_never_replaces_another_value() {
     assert_eq!(
         set(Syntax::Jsonc, "[1]", &["env", "A"], "x"),
-        Err(UnfitFile::NoTable("the whole file".into()))
+        Err(UneditableFile::NotATable("the whole file".into()))
     );
-    assert_eq!(set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"), Err(UnfitFile::NoTable("env".into())));
-    assert_eq!(set(Syntax::Toml, "a = 3", &["a", "b", "c"], "x"), Err(UnfitFile::NoTable("a".into())));
-    assert_eq!(set(Syntax::Jsonc, "{\"a\": {}}", &["a"], "x"), Err(UnfitFile::IsTable("a".into())));
-    assert_eq!(set(Syntax::Toml, "[a]\nb = 1\n", &["a"], "x"), Err(UnfitFile::IsTable("a".into())));
+    assert_eq!(
+        set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"),
+        Err(UneditableFile::NotATable("env".into()))
+    );
+    assert_eq!(set(Syntax::Toml, "a = 3", &["a", "b", "c"], "x"), Err(UneditableFile::NotATable("a".into())));
+    assert_eq!(set(Syntax::Jsonc, "{\"a\": {}}", &["a"], "x"), Err(UneditableFile::IsTable("a".into())));
+    assert_eq!(set(Syntax::Toml, "[a]\nb = 1\n", &["a"], "x"), Err(UneditableFile::IsTable("a".into())));
 }
 
 #[test]
-fn a_key_is_removed_with_the_tables_created_for_it() {
+fn removing_a_key_also_removes_tables_that_were_created_for_it() {
     for (syntax, text) in [
         (Syntax::Jsonc, "{\n  \"a\": 1\n}\n"),
         (Syntax::Jsonc, "{\n  \"a\": 1,\n  \"x\": {}\n}\n"),
@@ -103,15 +111,15 @@ fn a_key_is_removed_with_the_tables_created_for_it() {
         (Syntax::Toml, "x = {}\n"),
         (Syntax::Dotenv, "A=1\n"),
     ] {
-        let before = Document::parse(syntax, text).unwrap();
+        let before = ConfigDocument::parse(syntax, text).unwrap();
         let mut document =
-            Document::parse(syntax, &set(syntax, text, &["x", "y", "z"], "v").unwrap()).unwrap();
+            ConfigDocument::parse(syntax, &set(syntax, text, &["x", "y", "z"], "v").unwrap()).unwrap();
         document.copy_from(&before, &["x", "y", "z"]).unwrap();
         assert_eq!(document.text().replace("\n\n", "\n"), text, "{syntax:?}");
     }
 }
 
-/// JSON as people write it, with comments and any layout.
+/// Generates JSON as people write it, with comments and any layout.
 fn jsonc() -> impl Strategy<Value = String> {
     let name = "[a-e]{1,3}";
     let leaf =
@@ -144,7 +152,7 @@ fn jsonc() -> impl Strategy<Value = String> {
 fn values(text: &str) -> Option<serde_json::Value> {
     let options = jsonc_parser::ParseOptions::default();
     let root = jsonc_parser::cst::CstRootNode::parse(text, &options).ok()?;
-    // Without comments and trailing commas the text is JSON.
+    // After removing comments and trailing commas, the text is JSON.
     let mut kept = String::new();
     for token in PlainValue::strings_in(&root.value()?) {
         kept.push_str(&token);
@@ -169,13 +177,13 @@ impl PlainValue {
 }
 
 proptest! {
-    /// In any file, setting a key changes only that key, and undoing it restores the values and comments.
+    /// In any file, setting a key changes only that key. Undoing it restores the values and comments.
     #[test]
     fn setting_a_key_changes_nothing_else(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        let before = Document::parse(Syntax::Jsonc, &text).unwrap();
-        let mut document = Document::parse(Syntax::Jsonc, &text).unwrap();
-        if document.set(&path, &Value::Text("http://x/v1".into())).is_err() {
+        let before = ConfigDocument::parse(Syntax::Jsonc, &text).unwrap();
+        let mut document = ConfigDocument::parse(Syntax::Jsonc, &text).unwrap();
+        if document.set(&path, &NewValue::Text("http://x/v1".into())).is_err() {
             return Ok(());
         }
         let changed = document.text();
@@ -188,7 +196,7 @@ proptest! {
         }
         *place = "http://x/v1".into();
         prop_assert_eq!(values(&changed).unwrap(), expected, "{}", changed);
-        let mut back = Document::parse(Syntax::Jsonc, &changed).unwrap();
+        let mut back = ConfigDocument::parse(Syntax::Jsonc, &changed).unwrap();
         back.copy_from(&before, &path).unwrap();
         prop_assert_eq!(values(&back.text()).unwrap(), values(&text).unwrap(), "{}", back.text());
     }

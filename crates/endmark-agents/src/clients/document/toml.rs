@@ -1,32 +1,32 @@
-//! TOML.
+//! Edits TOML.
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::{UnfitFile, Value, below};
+use super::{NewValue, UneditableFile, key_below};
 
 pub(super) struct Toml {
     document: DocumentMut,
-    /// Whether the last line had no line break, because the library adds one.
-    is_open: bool,
+    /// Whether the last line had no line break. The library adds one.
+    lacks_final_line_break: bool,
 }
 
 impl Toml {
-    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
+    pub(super) fn parse(text: &str) -> Result<Self, UneditableFile> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
-            // The first line of the message has the position; the others only draw it.
+            // The first line of the message contains the position. The other lines only draw it.
             let text = error.to_string();
             let message = error.message();
-            UnfitFile::Unreadable(match text.lines().next() {
+            UneditableFile::Unreadable(match text.lines().next() {
                 Some(place) => format!("{place}: {message}"),
                 None => message.to_owned(),
             })
         })?;
-        Ok(Self { document, is_open: !text.is_empty() && !text.ends_with('\n') })
+        Ok(Self { document, lacks_final_line_break: !text.is_empty() && !text.ends_with('\n') })
     }
 
     pub(super) fn text(&self) -> String {
         let mut text = self.document.to_string();
-        if self.is_open && text.ends_with('\n') {
+        if self.lacks_final_line_break && text.ends_with('\n') {
             text.pop();
         }
         text
@@ -45,7 +45,7 @@ impl Toml {
                 continue;
             }
             for (key, item) in table.iter() {
-                let name = below(&name, key);
+                let name = key_below(&name, key);
                 match item.as_table_like() {
                     Some(table) => tables.push((name, table)),
                     None => leaves.push((name, value_text(item))),
@@ -55,18 +55,18 @@ impl Toml {
         Some(leaves)
     }
 
-    pub(super) fn set(&mut self, path: &[&str], given: &Value) -> Result<(), UnfitFile> {
+    pub(super) fn set(&mut self, path: &[&str], given: &NewValue) -> Result<(), UneditableFile> {
         let is_table = self.item(path).is_some_and(Item::is_table_like);
         let item = match given {
-            Value::Table if is_table => return Ok(()),
-            Value::Table => Item::Table(Table::new()),
-            Value::Text(_) if is_table => return Err(UnfitFile::IsTable(path.join("."))),
-            Value::Text(text) => value(text.as_str()),
+            NewValue::Table if is_table => return Ok(()),
+            NewValue::Table => Item::Table(Table::new()),
+            NewValue::Text(_) if is_table => return Err(UneditableFile::IsTable(path.join("."))),
+            NewValue::Text(text) => value(text.as_str()),
         };
         self.put(path, item)
     }
 
-    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UneditableFile> {
         if let Some(item) = other.item(path) {
             return self.put(path, item.clone());
         }
@@ -85,23 +85,23 @@ impl Toml {
         Ok(())
     }
 
-    fn put(&mut self, path: &[&str], mut item: Item) -> Result<(), UnfitFile> {
+    fn put(&mut self, path: &[&str], mut item: Item) -> Result<(), UneditableFile> {
         let Some((last, tables)) = path.split_last() else { return Ok(()) };
         let mut table: &mut dyn TableLike = self.document.as_table_mut();
         for (index, name) in tables.iter().enumerate() {
             let entry = table.entry(name).or_insert_with(|| {
                 let mut new = Table::new();
-                // `[a.b]` needs no `[a]` before it.
+                // `[a.b]` does not need `[a]` before it.
                 new.set_implicit(index + 1 < tables.len() || tables.len() == 1 && path.len() > 2);
                 Item::Table(new)
             });
             table = entry
                 .as_table_like_mut()
-                .ok_or_else(|| UnfitFile::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+                .ok_or_else(|| UneditableFile::NotATable(tables.get(..=index).unwrap_or(tables).join(".")))?;
         }
         match table.get_mut(last) {
             Some(found) => {
-                // Keeps the comment after a value.
+                // Keep the comment after the old value.
                 if let (Some(old), Some(new)) = (found.as_value(), item.as_value_mut()) {
                     *new.decor_mut() = old.decor().clone();
                 }
@@ -127,7 +127,7 @@ impl Toml {
     }
 }
 
-/// Returns a value as text, without quotes.
+/// Returns a value as text without quotation marks.
 fn value_text(item: &Item) -> String {
     item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
 }

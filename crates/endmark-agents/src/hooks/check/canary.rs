@@ -1,4 +1,4 @@
-//! Events with a canary, and the checks that it is in the output.
+//! Runs hooks with events that contain a canary text, and checks that their output contains it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,32 +13,32 @@ use tokio::time::timeout;
 
 use crate::hooks::agent::{HookAgent, HookKind};
 
-/// Longer than agents wait for hooks.
+/// Longer than agents wait for their hooks.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
-/// The text that must be in the output.
+/// A text in the event that the output must contain.
 const CANARY: &str = "canary-e7d1";
-/// More rows than any sensible limit of a hook.
-const ROWS: usize = 60_000;
-const SESSION: &str = "endmark-doctor";
+/// More rows than any sensible limit of a hook allows.
+const CANARY_OUTPUT_ROWS: usize = 60_000;
+const CANARY_SESSION: &str = "endmark-doctor";
 
-/// Runs the command with an event of its agent, and its records in a temporary folder. Returns the finding, or the
-/// error.
-pub(super) async fn run(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
+/// Runs the command of a hook with an event, as its agent would. Records are written to a temporary folder.
+/// Returns what was found, or the error.
+pub(super) async fn run_hook(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("cannot be tested: {error}"))?;
     match kind {
         HookKind::Tool => try_tool_hook(agent, command, &folder).await,
-        HookKind::Stop => stop(agent, command, &folder).await,
-        HookKind::Compact => compact(command, &folder).await,
+        HookKind::Stop => try_stop_hook(agent, command, &folder).await,
+        HookKind::Compact => try_compact_hook(command, &folder).await,
         HookKind::Findings => try_findings_hook(command, &folder).await,
     }
 }
 
-/// Tests a long output with one error row in its middle.
+/// Runs the hook with a long output that has one line with an error in the middle.
 async fn try_tool_hook(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let mut output = String::new();
-    for row in 0..ROWS {
+    for row in 0..CANARY_OUTPUT_ROWS {
         // Writing to a string cannot fail.
-        let _ = if row == ROWS / 2 {
+        let _ = if row == CANARY_OUTPUT_ROWS / 2 {
             writeln!(output, "ERROR row {row}: {CANARY} is lost")
         } else {
             writeln!(output, "row {row}: processed without incident")
@@ -54,10 +54,10 @@ async fn try_tool_hook(agent: HookAgent, command: &str, folder: &TempDir) -> Res
         HookAgent::Gemini => ("AfterTool", "run_shell_command", json!({"llmContent": output})),
     };
     let event = json!({
-        "session_id": SESSION, "cwd": folder.path(), "hook_event_name": event, "tool_name": tool,
+        "session_id": CANARY_SESSION, "cwd": folder.path(), "hook_event_name": event, "tool_name": tool,
         "tool_input": {"command": "make"}, "tool_response": response,
     });
-    let answer = ask_command(command, &event, folder.path()).await?;
+    let answer = run_command(command, &event, folder.path()).await?;
     let shown = match agent {
         HookAgent::Claude => &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"],
         HookAgent::Codex | HookAgent::Gemini => &answer["reason"],
@@ -69,8 +69,8 @@ async fn try_tool_hook(agent: HookAgent, command: &str, folder: &TempDir) -> Res
     Ok(format!("keeps {} characters of {}, and the error row", shown.len(), output.len()))
 }
 
-/// Tests a missing artifact.
-async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
+/// Runs the hook with an artifact that does not exist.
+async fn try_stop_hook(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let artifact = folder.path().join(format!("{CANARY}.md"));
     let name = artifact.to_string_lossy();
     if name.contains('\'') {
@@ -80,8 +80,8 @@ async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
         HookAgent::Claude | HookAgent::Codex => "Stop",
         HookAgent::Gemini => "AfterAgent",
     };
-    let event = json!({"session_id": SESSION, "hook_event_name": event, "stop_hook_active": false});
-    let answer = ask_command(&format!("{command} --artifact '{name}'"), &event, folder.path()).await?;
+    let event = json!({"session_id": CANARY_SESSION, "hook_event_name": event, "stop_hook_active": false});
+    let answer = run_command(&format!("{command} --artifact '{name}'"), &event, folder.path()).await?;
     let word = match agent {
         HookAgent::Claude | HookAgent::Codex => "block",
         HookAgent::Gemini => "deny",
@@ -95,8 +95,8 @@ async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
     }
 }
 
-/// Tests a transcript that names a file.
-async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
+/// Runs the hook with a transcript that mentions a file.
+async fn try_compact_hook(command: &str, folder: &TempDir) -> Result<String, String> {
     let transcript = folder.path().join("transcript.jsonl");
     let call = json!({"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": format!("src/{CANARY}.rs")}});
     let lines = [
@@ -105,10 +105,9 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
     ];
     let text = lines.map(|line| format!("{line}\n")).concat();
     std::fs::write(&transcript, text).map_err(|error| format!("cannot be tested: {error}"))?;
-    let event =
-        |name: &str| json!({"session_id": SESSION, "hook_event_name": name, "transcript_path": transcript});
-    ask_command(command, &event("PreCompact"), folder.path()).await?;
-    let answer = ask_command(command, &event("SessionStart"), folder.path()).await?;
+    let event = |name: &str| json!({"session_id": CANARY_SESSION, "hook_event_name": name, "transcript_path": transcript});
+    run_command(command, &event("PreCompact"), folder.path()).await?;
+    let answer = run_command(command, &event("SessionStart"), folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(CANARY)) {
         Ok("a file of the conversation is preserved by its compaction".to_owned())
@@ -117,10 +116,10 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
     }
 }
 
-/// Tests a sub-agent that starts, which must get the protocol.
+/// Runs the hook with a sub-agent that starts. The output must contain the protocol.
 async fn try_findings_hook(command: &str, folder: &TempDir) -> Result<String, String> {
-    let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
-    let answer = ask_command(command, &event, folder.path()).await?;
+    let event = json!({"session_id": CANARY_SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
+    let answer = run_command(command, &event, folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(&CANARY.to_ascii_lowercase())) {
         Ok("a sub-agent gets the form of findings".to_owned())
@@ -129,8 +128,8 @@ async fn try_findings_hook(command: &str, folder: &TempDir) -> Result<String, St
     }
 }
 
-/// Returns the command's output for an event; null if the output is empty.
-async fn ask_command(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
+/// Returns the output of the command for an event. Returns null if the output is empty.
+async fn run_command(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
     let cannot = |error: std::io::Error| format!("cannot be run: {error}");
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -142,7 +141,7 @@ async fn ask_command(command: &str, event: &Value, folder: &Path) -> Result<Valu
         .spawn()
         .map_err(cannot)?;
     if let Some(mut input) = child.stdin.take() {
-        // If the command does not read its input, its output shows that.
+        // Ignore the error if the command does not read its input: its output will show that.
         let _ = timeout(HOOK_TIMEOUT, input.write_all(event.to_string().as_bytes())).await;
     }
     let output = timeout(HOOK_TIMEOUT, child.wait_with_output())

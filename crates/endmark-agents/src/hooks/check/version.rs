@@ -1,4 +1,4 @@
-//! Checks which versions of agents run their hooks.
+//! Checks whether the installed versions of agents run their hooks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use tokio::time::timeout;
 
 use crate::hooks::agent::HookAgent;
 
-/// Some agents need long to print their version.
+/// Some agents take many seconds to print their version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
 
 type Version = (u32, u32, u32);
 
-/// The known versions of an agent.
-struct KnownVersions {
-    /// The version that was tested.
+/// What is known about the versions of an agent.
+struct AgentVersions {
+    /// The version that Endmark was tested with.
     tested: Version,
-    /// The first version with hooks.
+    /// The first version that has hooks.
     first: Version,
-    /// The range of versions that silently ignore replaced tool results.
+    /// The first and last version that silently ignore replaced tool results.
     ignoring: Option<(Version, Version)>,
 }
 
-fn known_versions(agent: HookAgent) -> KnownVersions {
+fn known_versions(agent: HookAgent) -> AgentVersions {
     match agent {
-        // From its issue tracker: 68951, 67442.
-        HookAgent::Claude => KnownVersions {
+        // Source: 68951 and 67442 in the issue tracker of Claude Code.
+        HookAgent::Claude => AgentVersions {
             tested: (2, 1, 331),
             first: (2, 0, 0),
             ignoring: Some(((2, 1, 163), (2, 1, 177))),
         },
-        HookAgent::Codex => KnownVersions { tested: (0, 169, 0), first: (0, 124, 0), ignoring: None },
-        HookAgent::Gemini => KnownVersions { tested: (0, 61, 0), first: (0, 26, 0), ignoring: None },
+        HookAgent::Codex => AgentVersions { tested: (0, 169, 0), first: (0, 124, 0), ignoring: None },
+        HookAgent::Gemini => AgentVersions { tested: (0, 61, 0), first: (0, 26, 0), ignoring: None },
     }
 }
 
-/// Checks the installed version.
-pub(super) async fn check(agent: HookAgent) -> Check {
+/// Checks the installed version of an agent.
+pub(super) async fn check_version(agent: HookAgent) -> Check {
     let name = format!("hooks.{}.version", agent.name());
     let Some(version) = installed_version(agent).await else {
         let message = format!("`{}` is not in PATH; its version is unknown", agent.name());
@@ -48,7 +48,7 @@ pub(super) async fn check(agent: HookAgent) -> Check {
 }
 
 fn judge_version(agent: HookAgent, version: Version, name: String) -> Check {
-    let KnownVersions { tested: tried, first, ignoring } = known_versions(agent);
+    let AgentVersions { tested: tried, first, ignoring } = known_versions(agent);
     let title = format!("{} {}", agent.title(), format_version(version));
     if version < first {
         let message =
@@ -79,7 +79,7 @@ async fn installed_version(agent: HookAgent) -> Option<Version> {
     parse_version(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Returns the first version of three dotted numbers.
+/// Returns the first version with three numbers in a text.
 fn parse_version(text: &str) -> Option<Version> {
     text.split_whitespace().find_map(|word| {
         let mut numbers = word.trim_start_matches('v').splitn(3, '.');

@@ -1,4 +1,4 @@
-//! The commands in an agent's settings.
+//! Builds the commands in an agent's settings.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,24 +8,28 @@ use endmark_failure::CommandError;
 use super::Installation;
 use crate::hooks::agent::HookKind;
 
-/// Returns how the shell finds this program. Uses the bare name if that finds this program, so that settings can be
-/// shared.
-pub(super) fn program(program: &Path, path: Option<&str>) -> String {
+/// Returns how a shell finds this program. If its bare name is enough, the settings can be shared with other
+/// machines.
+pub(super) fn program_word(program: &Path, path: Option<&str>) -> String {
     let name = Path::new("endmark");
     let same = |folder: PathBuf| fs::canonicalize(folder.join(name)).ok() == fs::canonicalize(program).ok();
     let first = path.and_then(|path| env::split_paths(path).find(|folder| folder.join(name).is_file()));
-    if first.is_some_and(same) { "endmark".to_owned() } else { quote(&program.to_string_lossy()) }
+    if first.is_some_and(same) { "endmark".to_owned() } else { quote_for_shell(&program.to_string_lossy()) }
 }
 
-/// Returns the command of a hook with its options.
-pub(super) fn build(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
+/// Returns the command of a hook, with its options.
+pub(super) fn build_command(
+    program: &str,
+    kind: HookKind,
+    arguments: &Installation,
+) -> Result<String, CommandError> {
     let mut words = vec![program.to_owned(), "hook".to_owned(), kind.name().to_owned()];
-    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quote(value)]);
+    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quote_for_shell(value)]);
     add("--agent", arguments.agent.name());
     match kind {
         HookKind::Tool => {
-            for (option, limit) in limits(arguments) {
-                let most = arguments.agent.keeps_at_most(option == MAX_TOKENS);
+            for (option, limit) in selected_limits(arguments) {
+                let most = arguments.agent.max_kept_output(option == MAX_TOKENS);
                 add(option, &most.map_or(limit, |most| limit.min(most)).to_string());
             }
         }
@@ -60,8 +64,8 @@ pub(super) fn build(program: &str, kind: HookKind, arguments: &Installation) -> 
 
 const MAX_TOKENS: &str = "--max-tokens";
 
-/// Returns the limits that are set.
-fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)> {
+/// Returns the limits that are set, with their options.
+fn selected_limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)> {
     let limits = [
         ("--max-chars", arguments.max_chars),
         ("--max-bytes", arguments.max_bytes),
@@ -70,17 +74,18 @@ fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)>
     limits.into_iter().filter_map(|(option, limit)| Some((option, limit?)))
 }
 
-/// Whether a limit exceeds what the agent keeps, so that it is lowered.
+/// Whether the limit must be lowered, because the agent keeps less of a hook's output.
 pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
-    limits(arguments).any(|(option, limit)| {
-        arguments.agent.keeps_at_most(option == MAX_TOKENS).is_some_and(|most| limit > most)
+    selected_limits(arguments).any(|(option, limit)| {
+        arguments.agent.max_kept_output(option == MAX_TOKENS).is_some_and(|most| limit > most)
     })
 }
 
-/// Whether a command in an agent's settings is a hook of Endmark of this kind. The program is named `endmark`, or is
-/// this program under another name (`endmark-dev`).
-pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
-    let own = env::current_exe().map(|program| quote(&program.to_string_lossy())).unwrap_or_default();
+/// Whether a command is a hook of Endmark of this kind. The program must be named `endmark`, or be this
+/// program under another name, such as `endmark-dev`.
+pub(crate) fn is_own_command(command: &str, kind: HookKind) -> bool {
+    let own =
+        env::current_exe().map(|program| quote_for_shell(&program.to_string_lossy())).unwrap_or_default();
     let command = if own.is_empty() { command.to_owned() } else { command.replace(&own, "endmark") };
     let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
     words.windows(3).any(|three| {
@@ -90,7 +95,7 @@ pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
 }
 
 /// Quotes a word for a shell.
-fn quote(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -107,23 +112,26 @@ mod tests {
         for command in
             ["endmark hook tool --agent claude", "'/a b/endmark' hook tool", "FOO=1 /x/endmark hook tool"]
         {
-            assert!(is_ours(command, HookKind::Tool), "{command}");
-            assert!(!is_ours(command, HookKind::Stop), "{command}");
+            assert!(is_own_command(command, HookKind::Tool), "{command}");
+            assert!(!is_own_command(command, HookKind::Stop), "{command}");
         }
         let own = env::current_exe().unwrap().to_string_lossy().into_owned();
         for command in [format!("{own} hook tool"), format!("FOO=1 \"{own}\" hook tool --agent claude")] {
-            assert!(is_ours(&command, HookKind::Tool) && !is_ours(&command, HookKind::Stop), "{command}");
+            assert!(
+                is_own_command(&command, HookKind::Tool) && !is_own_command(&command, HookKind::Stop),
+                "{command}"
+            );
         }
-        assert!(!is_ours(&format!("{own}2 hook tool"), HookKind::Tool));
+        assert!(!is_own_command(&format!("{own}2 hook tool"), HookKind::Tool));
         for command in ["notendmark hook tool", "endmark cap", "echo endmark", "my-hook tool"] {
-            assert!(!is_ours(command, HookKind::Tool), "{command}");
+            assert!(!is_own_command(command, HookKind::Tool), "{command}");
         }
     }
 
     #[test]
     fn a_shell_reads_the_quoted_word_unchanged() {
-        assert_eq!(quote("docs/report.md"), "docs/report.md");
-        assert_eq!(quote("it's $HOME"), "'it'\\''s $HOME'");
-        assert_eq!(quote(""), "''");
+        assert_eq!(quote_for_shell("docs/report.md"), "docs/report.md");
+        assert_eq!(quote_for_shell("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quote_for_shell(""), "''");
     }
 }

@@ -1,27 +1,28 @@
-//! Records the outcome of a checked agent for `endmark runs` (CG-4).
+//! Records the outcome of an agent's run for `endmark runs` (CG-4).
 //!
-//! Only outcomes are recorded: between two stops the agent has no supervisor, so its run would count as lost.
+//! Only outcomes are recorded. Between two stops, no supervisor watches the agent, so a run that was recorded
+//! as running would count as lost.
 
 use endmark_config::Settings;
 use endmark_guard::{Assessment, Notice, State};
 use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
 
-use crate::hooks::attempts::{Record, record_name};
+use crate::hooks::attempts::{AttemptRecord, record_name};
 
-/// Characters of the hash that name the run.
+/// Number of hash characters in the id of the run.
 const ID_CHARS: usize = 16;
 
-/// Records an outcome in the store. Other states are not recorded.
-pub(super) fn record(
+/// Records an outcome in the store. Does nothing if the run has not ended.
+pub(super) fn record_outcome(
     settings: &Settings,
-    record: &Record,
+    record: &AttemptRecord,
     folder: String,
     report: &Assessment,
     attempts: u32,
 ) -> Result<(), String> {
     let notice = match (record.state, record.reason) {
         (State::Released, Some(reason)) => Notice::Released(reason),
-        // An agent whose stop was never refused does not count as a run.
+        // If no stop of the agent was refused, there is no run to record.
         (State::Succeeded, _) if record.attempts > 1 => Notice::Succeeded,
         _ => return Ok(()),
     };

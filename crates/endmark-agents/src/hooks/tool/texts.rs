@@ -1,8 +1,8 @@
-//! Finds the texts in a tool's result of any shape.
+//! Finds the texts in a tool result of any shape.
 
 use serde_json::{Map, Value};
 
-/// Returns every text in a value, except those of images and other media, which cannot be shortened.
+/// Returns all texts in a value, except those in images and other media, which cannot be shortened.
 pub(super) fn collect_texts(value: &mut Value) -> Vec<&mut String> {
     match value {
         Value::String(text) => vec![text],
@@ -13,7 +13,7 @@ pub(super) fn collect_texts(value: &mut Value) -> Vec<&mut String> {
     }
 }
 
-/// Whether an object is media, by its declared type or its bytes.
+/// Whether an object is media, judging by its declared type or its bytes.
 fn is_media(object: &Map<String, Value>) -> bool {
     let kind = object.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| ["image", "audio", "video", "document", "pdf"].contains(&kind))
@@ -22,7 +22,7 @@ fn is_media(object: &Map<String, Value>) -> bool {
         || object.contains_key("mimeType") && object.contains_key("data")
 }
 
-/// Returns a result as the text that a model would read, or `None` if it contains media.
+/// Returns a result as the text that a model reads. Returns `None` if it contains media.
 pub(super) fn result_text(response: &Value) -> Option<String> {
     match response {
         Value::String(text) => Some(text.clone()),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use endmark_context::cap::Limits;
 use endmark_envelope::Warning;
-use endmark_failure::{CommandError, Exit};
-use endmark_store::{CapRequest, Handle, Keeper, cap_and_keep, one_limit};
+use endmark_failure::{CommandError, ExitStatus};
+use endmark_store::{CapRequest, Handle, OutputKeeper, cap_and_keep, only_limit};
 use endmark_text::replace_lone_surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +28,7 @@ const FIELDS: [Field; 8] = [
 
 /// One line of a batch.
 #[derive(Deserialize)]
-struct Request<'a> {
+struct BatchRequest<'a> {
     #[serde(default)]
     id: Value,
     format: Option<String>,
@@ -44,7 +44,7 @@ struct Request<'a> {
 
 /// The answer to one line.
 #[derive(Serialize)]
-struct Report<'a> {
+struct BatchReport<'a> {
     id: &'a Value,
     text: &'a str,
     format: &'static str,
@@ -56,24 +56,24 @@ struct Report<'a> {
 pub(super) fn run(
     input: Input,
     line_request: &CapRequest,
-    mut keeper: Option<&mut Keeper>,
-) -> Result<Exit, CommandError> {
+    mut keeper: Option<&mut OutputKeeper>,
+) -> Result<ExitStatus, CommandError> {
     batch::run(input, |line| answer_line(line, line_request, keeper.as_deref_mut()))
 }
 
 fn answer_line(
     line: &str,
     default: &CapRequest,
-    keeper: Option<&mut Keeper>,
+    keeper: Option<&mut OutputKeeper>,
 ) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
-    let request: Request<'_> = batch::request(line, &FIELDS)?;
+    let request: BatchRequest<'_> = batch::parse_request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let line_request = cap_request(&request, default).map_err(failed)?;
     let raw = batch::decode_raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let (capped, handle) =
         cap_and_keep(&raw, line_request, keeper).map_err(|error| failed(error.to_string()))?;
-    let report = Report {
+    let report = BatchReport {
         id: &request.id,
         text: &capped.text,
         format: capped.format.name(),
@@ -85,9 +85,9 @@ fn answer_line(
 }
 
 /// Returns the limits of the line, with the command line as the default.
-fn cap_request(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, String> {
-    let Request { max_chars, max_bytes, max_tokens, .. } = *request;
-    let most = one_limit(max_chars, max_bytes, max_tokens).map_err(|error| error.to_string())?;
+fn cap_request(request: &BatchRequest<'_>, default: &CapRequest) -> Result<CapRequest, String> {
+    let BatchRequest { max_chars, max_bytes, max_tokens, .. } = *request;
+    let most = only_limit(max_chars, max_bytes, max_tokens).map_err(|error| error.to_string())?;
     let (most, unit) =
         most.map_or((default.limits.most, default.limits.unit), |(most, unit)| (limits::count(most), unit));
     let limits = Limits {

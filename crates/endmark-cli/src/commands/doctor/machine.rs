@@ -1,20 +1,20 @@
-//! What the machine provides for the gateway: disk space, file permissions, and the time.
+//! Checks the machine: disk space, file permissions and the clock.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use endmark_config::Effective;
+use endmark_config::EffectiveConfig;
 use endmark_failure::Check;
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 
-/// Space for the ledger of some millions of calls, and its journal.
+/// Minimum free space in bytes: enough for the ledger of several million calls, and its journal.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// A clock before this time was never set: 2026-01-01.
+/// 2026-01-01, as a time since 1970. An earlier clock was never set.
 const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
 /// Runs all of these checks.
-pub(super) fn checks(effective: &Effective) -> Vec<Check> {
+pub(super) fn checks(effective: &EffectiveConfig) -> Vec<Check> {
     let store = &effective.settings.files.store;
     let (path, key) = (store.path(), if store.postgres().is_some() { "journal" } else { "store" });
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -28,7 +28,7 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
         checks.extend(check_file_permissions(effective, file));
     }
     checks.push(check_clock(SystemTime::now()));
-    checks.push(mode(
+    checks.push(mode_check(
         effective.settings.gateway.resume.mode,
         effective.settings.gateway.store_policy.keep_days.into(),
     ));
@@ -82,10 +82,10 @@ fn check_permissions(path: &Path) -> Option<Check> {
 }
 
 /// Checks whether other users can read a configuration that contains keys.
-fn check_file_permissions(effective: &Effective, file: &Path) -> Option<Check> {
+fn check_file_permissions(effective: &EffectiveConfig, file: &Path) -> Option<Check> {
     let settings = &effective.settings;
-    let holds_keys =
-        settings.holds_admin_key() || settings.upstreams.iter().any(endmark_config::Upstream::holds_key);
+    let holds_keys = settings.has_inline_admin_key()
+        || settings.upstreams.iter().any(endmark_config::Upstream::has_inline_key);
     let mode = permission_bits(file).filter(|_| holds_keys)?;
     Some(if mode % 0o100 == 0 {
         Check::passed("configuration.rights", "the file contains keys, and only its owner can access it")
@@ -119,20 +119,20 @@ fn check_clock(now: SystemTime) -> Check {
     }
 }
 
-fn mode(mode: Mode, keep_days: u64) -> Check {
+fn mode_check(mode: ResumeMode, keep_days: u64) -> Check {
     let does = match mode {
-        Mode::Auto => "cut replies are resumed unless the client wanted the cut",
-        Mode::On => "all cut replies are resumed",
-        Mode::Warn => {
+        ResumeMode::Auto => "cut replies are resumed unless the client wanted the cut",
+        ResumeMode::On => "all cut replies are resumed",
+        ResumeMode::Warn => {
             "cut replies are detected, but not resumed; `endmark report` estimates the cost of resuming"
         }
-        Mode::Off => "replies are not checked",
+        ResumeMode::Off => "replies are not checked",
     };
     let kept = match keep_days {
         0 => "records are kept forever".to_owned(),
         days => format!("records are kept for {days} days"),
     };
-    Check::passed("mode", format!("`{}`: {does}; {kept}", mode.word()))
+    Check::passed("mode", format!("`{}`: {does}; {kept}", mode.name()))
 }
 
 #[cfg(test)]

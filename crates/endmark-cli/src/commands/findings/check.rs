@@ -8,18 +8,18 @@ use endmark_failure::{CommandError, to_single_line};
 use endmark_findings::{AgentResult, CheckedResult, Cut, FindingState, Remark};
 use serde::Serialize;
 
-use super::pages::{ListIdentity, pieces};
+use super::pages::{ListIdentity, split_list};
 use super::sources::{self, Source};
-use super::{data, warnings};
+use super::{data_if_json, remark_warnings};
 use crate::arguments::findings::Check;
 use crate::context::Context;
 use crate::view::answer::Answer;
 use crate::view::paint::{Paint, Painter};
 
-/// All results, as data of the answer.
+/// Answer data: all results.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct CheckReport<'a> {
     results: Vec<ResultReport<'a>>,
     remarks: Vec<RemarkReport<'a>>,
     /// The number of further remarks that are not listed.
@@ -54,7 +54,7 @@ const MAX_REMARKS: usize = 1_000;
 /// The hint if no result begins.
 const MISSING_FORM_HINT: &str = "A text without a start marker has no findings, or its agent ended before it delivered them. `endmark findings \
      protocol` prints the form for the agent's instructions.\n";
-const PLAN_IS_SHOWN: &str =
+const PLAN_HINT: &str =
     "`endmark findings plan FILE…` lists the work to repeat; complete findings can be used.";
 
 /// Checks all files.
@@ -71,13 +71,13 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     let cursor = arguments.cursor.as_deref();
     let list_identity = ListIdentity { command: "check", files: &arguments.files, options: None, cursor };
     let pages = list_identity.into_pages(list, context)?;
-    let data = data(context, || {
+    let data = data_if_json(context, || {
         let mut items = Vec::new();
         for (origin, result) in &results {
             items.extend(ResultReport::new(origin, result)?);
         }
         let shown = remarks.iter().take(MAX_REMARKS);
-        Ok(Report {
+        Ok(CheckReport {
             results: items,
             remarks: shown.map(|(origin, remark)| RemarkReport::new(origin, remark)).collect(),
             remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MAX_REMARKS),
@@ -92,11 +92,11 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
         text.push_str(MISSING_FORM_HINT);
     }
     let cut = results.iter().filter(|(_, result)| !result.cut.is_whole()).count();
-    let short = results.iter().filter(|(_, result)| is_short(result)).count();
+    let short = results.iter().filter(|(_, result)| is_incomplete(result)).count();
     let of_all = results.len();
     let answer = if cut > 0 {
         Answer::no_in_text(data, text, "truncated", format!("{cut} of {of_all} results are truncated"))
-            .with_hint(if formless > 0 { MISSING_FORM_HINT.trim_end() } else { PLAN_IS_SHOWN })
+            .with_hint(if formless > 0 { MISSING_FORM_HINT.trim_end() } else { PLAN_HINT })
     } else if short > 0 {
         Answer::no_in_text(
             data,
@@ -111,11 +111,12 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     } else {
         Answer::yes(data, text)
     };
-    Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)).with_pages(pages))
+    Ok(answer.with_warnings(remark_warnings(&remarks, remarks_omitted)).with_pages(pages))
 }
 
-/// Whether a result lacks findings or parts of them, or contradicts itself. It may still have its end marker.
-fn is_short(result: &AgentResult) -> bool {
+/// Whether a result lacks findings or parts of them, or contradicts itself, although it may have an end
+/// marker.
+fn is_incomplete(result: &AgentResult) -> bool {
     result.lost_count() > 0
         || result.count(FindingState::Complete) < result.findings.len()
         || result.contradicts_itself()
@@ -125,7 +126,7 @@ impl<'a> ResultReport<'a> {
     /// Returns the report of a result, split into several items if it is too large for one.
     fn new(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
         let mut checked = CheckedResult::new(result);
-        let pieces = pieces(mem::take(&mut checked.findings))?;
+        let pieces = split_list(mem::take(&mut checked.findings))?;
         let item = |(findings_from, findings)| Self {
             origin,
             result: CheckedResult { findings, ..checked.clone() },

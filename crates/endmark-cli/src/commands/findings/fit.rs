@@ -3,28 +3,28 @@
 
 use endmark_context::count::Family;
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, ExitStatus};
 use endmark_findings::{
-    Finding, FindingForm, FindingId, FittedResults, MeasuredReceipt, NotFitted, Receipt, TOKENS_PER_FINDING,
-    TOKENS_PER_RESULT, fit as fitted_results,
+    Finding, FindingForm, FindingId, FittedResults, MeasuredReceipt, Receipt, RewriteRefusal,
+    TOKENS_PER_FINDING, TOKENS_PER_RESULT, fit as fitted_results,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::pages::{ListIdentity, text_unless_paged};
+use super::remark_warnings;
 use super::sources::{self, Source};
-use super::warnings;
 use crate::arguments::findings::Fit;
 use crate::context::Context;
 use crate::view::answer::{Answer, Refusal, to_data};
 
-/// The vocabulary of current OpenAI models. Others differ by a few percent for code and English.
+/// The vocabulary of current OpenAI models. Other vocabularies differ by a few percent for code and English.
 const TOKENIZER: Family = Family::O200k;
 
-/// The compressed result, as data of the answer.
+/// Answer data: the compressed result.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct FitReport {
     receipt: MeasuredReceipt,
     /// The result in its canonical form. Null without a draft, or if the list of findings is split into pages;
     /// without `--json` the text is always complete.
@@ -35,13 +35,14 @@ pub(crate) struct Report {
 /// Estimates a number of findings, or fits a draft.
 pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandError> {
     if let Some(findings) = arguments.findings {
-        return estimate(findings, arguments.budget_left);
+        return estimate_answer(findings, arguments.budget_left);
     }
     let sources = sources::read_all(context, &arguments.files)?;
-    let refusals = sources.iter().filter_map(|source| Some((source, NotFitted::check(&source.transcript)?)));
+    let refusals =
+        sources.iter().filter_map(|source| Some((source, RewriteRefusal::check(&source.transcript)?)));
     // A truncated result is reported first, whichever file has it.
     if let Some((source, refusal)) =
-        refusals.min_by_key(|(_, refusal)| !matches!(refusal, NotFitted::Truncated(_)))
+        refusals.min_by_key(|(_, refusal)| !matches!(refusal, RewriteRefusal::Truncated(_)))
     {
         return Ok(refusal_answer(source, refusal));
     }
@@ -56,12 +57,12 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
     Ok(fit_sources(context, &sources, arguments.budget_left)?.with_pages(pages))
 }
 
-fn refusal_answer(source: &Source, refusal: NotFitted) -> Answer {
+fn refusal_answer(source: &Source, refusal: RewriteRefusal) -> Answer {
     let hint = match refusal {
-        NotFitted::Truncated(_) => {
+        RewriteRefusal::Truncated(_) => {
             "`endmark findings check` shows the received findings, `endmark findings plan` the work to repeat."
         }
-        NotFitted::Unread { .. } => {
+        RewriteRefusal::Unread { .. } => {
             "`endmark findings check` shows their lines; write them in the form of `endmark findings protocol`, \
              before the end marker."
         }
@@ -70,10 +71,10 @@ fn refusal_answer(source: &Source, refusal: NotFitted) -> Answer {
     Answer::no(Value::Null, refusal.code(), message, Some(hint.to_owned()))
 }
 
-fn estimate(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
+fn estimate_answer(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     let receipt = Receipt::estimate(findings, budget_left);
     let measured = receipt.with_measurement(None, TOKENIZER.name());
-    let report = Report { receipt: measured, text: None, findings: Vec::new() };
+    let report = FitReport { receipt: measured, text: None, findings: Vec::new() };
     let (estimate, limit) = (receipt.estimated_tokens, receipt.limit_tokens);
     let data = to_data(&report)?;
     Ok(if measured.fits {
@@ -81,7 +82,8 @@ fn estimate(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     } else {
         let message = format!("{estimate} tokens exceed the limit of {limit}");
         let hint = advice(receipt);
-        let error = ErrorBody::new("does_not_fit", Exit::No.code(), message.as_str()).with_hint(&hint);
+        let error =
+            ErrorBody::new("does_not_fit", ExitStatus::Negative.code(), message.as_str()).with_hint(&hint);
         let answer = Answer::yes(data, format!("compress: {message}\n{hint}\n"));
         Answer { refusal: Some(Refusal { error, is_in_text: true }), ..answer }
     })
@@ -110,7 +112,7 @@ fn fit_sources(context: &Context, sources: &[Source], budget_left: u64) -> Resul
     let measured = receipt.with_measurement(Some(tokens), TOKENIZER.name());
     let (remarks, omitted) = sources::remarks(sources);
     let (shown, left_out) = text_unless_paged(&text, context);
-    let report = Report {
+    let report = FitReport {
         receipt: measured,
         text: shown.map(str::to_owned),
         findings: all.iter().map(FindingForm::new).collect(),
@@ -124,15 +126,15 @@ fn fit_sources(context: &Context, sources: &[Source], budget_left: u64) -> Resul
             receipt.limit_tokens
         );
         answer.with_error(
-            ErrorBody::new("does_not_fit", Exit::No.code(), message)
+            ErrorBody::new("does_not_fit", ExitStatus::Negative.code(), message)
                 .with_hint("Deliver the worst findings first, and the others in a second result."),
         )
     };
     Ok(answer
-        .with_warnings(warnings(&remarks, omitted))
+        .with_warnings(remark_warnings(&remarks, omitted))
         .with_warnings(left_out)
         .with_warnings(compression_warning(receipt))
-        .with_warnings(other_ids(&all)))
+        .with_warnings(noncanonical_ids_warning(&all)))
 }
 
 /// Returns the warning that findings were joined or parts of them dropped.
@@ -149,7 +151,7 @@ fn compression_warning(Receipt { joined, dropped, .. }: Receipt) -> Option<Warni
 }
 
 /// Warns if ids do not have the form `F001`. The text then puts them before the titles.
-fn other_ids(findings: &[Finding]) -> Option<Warning> {
+fn noncanonical_ids_warning(findings: &[Finding]) -> Option<Warning> {
     let is_other = |id: &&str| !id.is_empty() && FindingId::read(id).is_none();
     let others: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).filter(is_other).collect();
     let first = others.first()?;

@@ -38,13 +38,13 @@ impl ListIdentity<'_> {
     }
 }
 
-/// The most bytes of a nested list per item. A longer list is split over several items.
+/// Maximum size of a nested list in one item, in bytes. A longer list is split into several items.
 const MAX_ITEM_BYTES: usize = 500_000;
 
 /// Splits the list into pieces that each fit into a page, with the index of the first element of each.
 ///
 /// There is always at least one piece.
-pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>, CommandError> {
+pub(super) fn split_list<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>, CommandError> {
     let mut pieces = vec![(0, Vec::new())];
     let mut bytes = 0;
     for (at, item) in list.into_iter().enumerate() {
@@ -61,14 +61,14 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
     Ok(pieces)
 }
 
-/// Up to this size a text that repeats all findings is included next to their list.
+/// Maximum size of a text that repeats all findings and is included beside their list, in bytes.
 ///
 /// A larger text is omitted, and the list is split into pages.
-const MAX_TEXT_BESIDE_BYTES: usize = 200_000;
+const MAX_TEXT_BESIDE_LIST_BYTES: usize = 200_000;
 
 /// Returns the text. If an envelope is requested and the text is too large, returns a warning instead.
 pub(super) fn text_unless_paged<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
-    if text.len() <= MAX_TEXT_BESIDE_BYTES {
+    if text.len() <= MAX_TEXT_BESIDE_LIST_BYTES {
         return (Some(text), None);
     }
     let message =
@@ -78,13 +78,17 @@ pub(super) fn text_unless_paged<'t>(text: &'t str, context: &Context) -> (Option
 
 #[cfg(test)]
 mod tests {
-    use super::pieces;
+    use super::split_list;
 
     #[test]
     fn only_a_list_too_long_for_an_item_is_split() {
         let of = |sizes: &[usize]| -> Vec<(usize, usize)> {
             let texts = sizes.iter().map(|size| "x".repeat(*size)).collect();
-            pieces::<String>(texts).unwrap().into_iter().map(|(from, piece)| (from, piece.len())).collect()
+            split_list::<String>(texts)
+                .unwrap()
+                .into_iter()
+                .map(|(from, piece)| (from, piece.len()))
+                .collect()
         };
         assert_eq!(of(&[]), [(0, 0)]);
         assert_eq!(of(&[10; 3]), [(0, 3)]);

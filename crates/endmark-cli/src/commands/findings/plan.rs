@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use endmark_envelope::FieldPath;
 use endmark_failure::{CommandError, to_single_line};
-use endmark_findings::{AgentPlan, Merged, RecoveryState};
+use endmark_findings::{AgentPlan, MergedResults, RecoveryState};
 
 use super::pages::ListIdentity;
-use super::{sources, team, warnings};
+use super::{remark_warnings, sources, team};
 use crate::arguments::findings::Plan;
 use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
@@ -15,12 +15,12 @@ use crate::view::answer::{Answer, to_data};
 /// Prints a plan, based on all results so far.
 pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.team.files)?;
-    let mut team = team::read(context, arguments.team.team.as_deref(), arguments.team.running)?;
+    let mut team = team::read_team(context, arguments.team.team.as_deref(), arguments.team.running)?;
     team.policy.rounds = arguments.rounds.unwrap_or(team.policy.rounds);
     team.policy.emergency &= !arguments.no_emergency;
     let (remarks, omitted) = sources::remarks(&sources);
-    let notices = warnings(&remarks, omitted);
-    let merged = Merged::new(&team, sources::into_results(sources));
+    let notices = remark_warnings(&remarks, omitted);
+    let merged = MergedResults::new(&team, sources::into_results(sources));
     let report = merged.plan();
     let text = describe(&report);
     let lost = (!report.not_attributed.is_empty()).then(|| {
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
     };
     let pages = list_identity.into_pages(agents, context)?;
     let answer = Answer::yes(to_data(&report)?, text).with_warnings(notices).with_warnings(lost);
-    Ok(answer.with_warnings(team::not_in_team(&merged)).with_pages(pages))
+    Ok(answer.with_warnings(team::unknown_agent_warnings(&merged)).with_pages(pages))
 }
 
 fn describe(plan: &endmark_findings::Plan<'_>) -> String {

@@ -11,18 +11,18 @@ use endmark_failure::{CommandError, to_single_line};
 use endmark_findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use serde::Serialize;
 
-use super::pages::{ListIdentity, pieces};
+use super::pages::{ListIdentity, split_list};
+use super::remark_warnings;
 use super::sources::{self, Source};
-use super::warnings;
 use crate::arguments::findings::Progress;
 use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
 use crate::view::terminal::Terminal;
 
-/// Progress, as data of the answer.
+/// Answer data: the progress of all agents.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ProgressReport<'a> {
     transcripts: Vec<TranscriptReport<'a>>,
 }
 
@@ -56,7 +56,8 @@ struct UnreadableReport<'a> {
 /// How often a followed file is checked for growth.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Reports on all files. With `--follow` it first waits for the end of one.
+/// Reports on all files. With `--follow`, first waits until the results in the file are whole or the file
+/// stops growing.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
     let cursor = arguments.cursor.as_deref();
     let list_identity = ListIdentity { command: "progress", files: &arguments.files, options: None, cursor };
@@ -94,7 +95,7 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             );
             missing_warnings.push(Warning::notice("CHECKPOINT_MISSING", message));
         }
-        let pieces = pieces(transcript.checkpoints.iter().collect())?;
+        let pieces = split_list(transcript.checkpoints.iter().collect())?;
         transcripts.extend(pieces.into_iter().map(|(checkpoints_from, checkpoints)| TranscriptReport {
             origin: &source.origin,
             agent_id,
@@ -108,8 +109,8 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
     }
     let (remarks, _) = sources::remarks(&sources);
     let broken: Vec<_> = remarks.into_iter().filter(|(_, remark)| is_unreadable(remark)).collect();
-    let answer = Answer::yes(to_data(&Report { transcripts })?, text);
-    let answer = answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, 0));
+    let answer = Answer::yes(to_data(&ProgressReport { transcripts })?, text);
+    let answer = answer.with_warnings(missing_warnings).with_warnings(remark_warnings(&broken, 0));
     Ok(answer.with_pages(pages))
 }
 
@@ -119,11 +120,11 @@ fn is_unreadable(remark: &Remark) -> bool {
 
 /// Whether every agent that has started a result has delivered a whole one.
 fn is_whole(source: &Source) -> bool {
-    agents(source).into_values().all(|is_whole| is_whole)
+    delivering_agents(source).into_values().all(|is_whole| is_whole)
 }
 
 /// Returns the agents of a transcript, each with whether it delivered a whole result.
-fn agents(source: &Source) -> BTreeMap<&str, bool> {
+fn delivering_agents(source: &Source) -> BTreeMap<&str, bool> {
     let mut agents = BTreeMap::new();
     for result in &source.transcript.results {
         *agents.entry(result.agent_id.as_deref().unwrap_or_default()).or_default() |= result.cut.is_whole();
@@ -131,9 +132,9 @@ fn agents(source: &Source) -> BTreeMap<&str, bool> {
     agents
 }
 
-/// Describes whose results a transcript has, and whether they are whole.
+/// Describes which agents delivered results, and whether they are whole.
 fn summary(source: &Source) -> String {
-    let agents = agents(source);
+    let agents = delivering_agents(source);
     let names = |is_asked_for: &dyn Fn(bool) -> bool| -> Vec<String> {
         let asked_for = agents.iter().filter(|(name, is_whole)| !name.is_empty() && is_asked_for(**is_whole));
         asked_for.map(|(name, _)| to_single_line(name)).collect()

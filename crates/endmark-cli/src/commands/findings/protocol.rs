@@ -6,10 +6,10 @@ use serde::Serialize;
 use crate::arguments::findings::{Protocol, ProtocolForm};
 use crate::view::answer::{Answer, to_data};
 
-/// The instructions, as data of the answer.
+/// Answer data: the instructions.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report<'a> {
+pub(crate) struct ProtocolReport<'a> {
     text: &'a str,
     agent_id: Option<&'a str>,
     dimensions: &'a [String],
@@ -22,8 +22,8 @@ pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
         list.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect();
     let agent_id = arguments.agent.as_deref();
     let form = match arguments.form {
-        ProtocolForm::Text => endmark_findings::ProtocolForm::Text,
-        ProtocolForm::Jsonl => endmark_findings::ProtocolForm::Jsonl,
+        ProtocolForm::Text => endmark_findings::ProtocolFormat::Text,
+        ProtocolForm::Jsonl => endmark_findings::ProtocolFormat::Jsonl,
     };
     let protocol = endmark_findings::Protocol {
         form,
@@ -34,5 +34,5 @@ pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
         max_findings: arguments.max_findings,
     };
     let text = protocol.text();
-    Ok(Answer::yes(to_data(&Report { text: &text, agent_id, dimensions: &dimensions })?, text))
+    Ok(Answer::yes(to_data(&ProtocolReport { text: &text, agent_id, dimensions: &dimensions })?, text))
 }

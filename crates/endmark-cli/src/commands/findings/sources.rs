@@ -15,8 +15,8 @@ pub(super) struct Source {
     pub(super) transcript: Transcript,
 }
 
-/// The largest readable transcript; a typical one has a thousandth of this size.
-const MAX_BYTES: u64 = 256 << 20;
+/// Maximum size of a transcript in bytes, about 1,000 times that of a typical one.
+const MAX_TRANSCRIPT_BYTES: u64 = 256 << 20;
 
 /// Reads all files, or standard input if no file is named.
 pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
@@ -36,8 +36,8 @@ pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Sourc
 pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, CommandError> {
     let origin =
         if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
-    let input = Input::open(Some(file), context.terminal).map_err(with_next_step)?;
-    let bytes = input.read_bytes_up_to(MAX_BYTES).map_err(with_next_step)?;
+    let input = Input::open(Some(file), context.terminal).map_err(with_file_hint)?;
+    let bytes = input.read_bytes_up_to(MAX_TRANSCRIPT_BYTES).map_err(with_file_hint)?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(CommandError::input(
             "not_utf8",
@@ -46,7 +46,7 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
         ));
     }
     let transcript = read(&bytes);
-    if is_answer(&transcript) {
+    if is_findings_output(&transcript) {
         return Err(CommandError::input(
             "own_answer",
             format!(
@@ -60,7 +60,7 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
 }
 
 /// Adds a hint to the error of an unreadable file.
-fn with_next_step(error: CommandError) -> CommandError {
+fn with_file_hint(error: CommandError) -> CommandError {
     let CommandError::Read { path, source } = &error else { return error };
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "Check the path; `-` reads a result from standard input.".to_owned(),
@@ -76,9 +76,9 @@ fn with_next_step(error: CommandError) -> CommandError {
 }
 
 /// Whether the transcript is merely output of `endmark findings`.
-fn is_answer(transcript: &Transcript) -> bool {
+fn is_findings_output(transcript: &Transcript) -> bool {
     let is_nothing = |result: &AgentResult| result.cut == Cut::Severe && result.discarded == 0;
-    transcript.remarks.iter().any(|remark| remark.kind == RemarkKind::OwnAnswer)
+    transcript.remarks.iter().any(|remark| remark.kind == RemarkKind::OwnResponse)
         && transcript.results.iter().all(is_nothing)
 }
 

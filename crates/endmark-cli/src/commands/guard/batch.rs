@@ -14,13 +14,13 @@ const FIELDS: [Field; 6] = [
     Field::Text("text"),
     Field::Text("name"),
     Field::Count("min_lines"),
-    Field::MayBeTexts("required_sections"),
-    Field::MayBeTexts("forbidden_phrases"),
-    Field::MayBeTexts("forbidden_phrases_only"),
+    Field::OptionalTexts("required_sections"),
+    Field::OptionalTexts("forbidden_phrases"),
+    Field::OptionalTexts("forbidden_phrases_only"),
 ];
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct BatchRequest<'a> {
     #[serde(default)]
     id: Value,
     #[serde(borrow)]
@@ -33,7 +33,7 @@ struct Request<'a> {
     forbidden_phrases_only: Option<Vec<String>>,
 }
 
-impl Request<'_> {
+impl BatchRequest<'_> {
     /// Returns the line's own criteria, completed from the command line, or `None` if the line has no criteria.
     fn criteria(&self, typed: &Criteria) -> Option<Criteria> {
         let has_own = self.min_lines.is_some()
@@ -52,7 +52,7 @@ impl Request<'_> {
             criteria.forbidden_phrases.clone_from(phrases);
         }
         Some(match &self.forbidden_phrases_only {
-            Some(only) => criteria.with_only(only.clone()),
+            Some(only) => criteria.with_only_forbidden_phrases(only.clone()),
             None => criteria,
         })
     }
@@ -71,7 +71,7 @@ struct BatchAnswer<'a> {
 /// Checks the text of one line.
 pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
-    let request: Request<'_> = batch::request(line, &FIELDS)?;
+    let request: BatchRequest<'_> = batch::parse_request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let text = request.text.as_deref().ok_or_else(|| failed("`text` is missing".to_owned()))?;
     let artifact = match &request.name {

@@ -16,12 +16,12 @@ use crate::view::paint::{Paint, Painter};
 use crate::view::terminal::ask;
 
 /// How many bytes of the user's answer are read.
-const ANSWER_BYTES: u64 = 64;
+const MAX_CONFIRMATION_BYTES: u64 = 64;
 
 /// The changes that were made, or would be made.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Report {
+pub(crate) struct InstallReport {
     agent: &'static str,
     /// `written`, `shown` with `--dry-run`, or `unchanged`.
     action: &'static str,
@@ -48,7 +48,7 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     }
     let heading = if arguments.dry_run { "Would write to" } else { "Written to" };
     let mut answer = format!("{heading} {}:\n", path.display());
-    answer.push_str(&lines(&planned.changes, context.terminal.output));
+    answer.push_str(&describe_changes(&planned.changes, context.terminal.output));
     if !arguments.remove {
         for note in installation.notes() {
             let _ = writeln!(answer, "{note}");
@@ -106,7 +106,7 @@ fn confirm(context: &Context, arguments: &Install, path: &Path) -> Result<(), Co
     ask(&question);
     let mut line = String::new();
     // A closed terminal counts as no.
-    let read = input.lock().take(ANSWER_BYTES).read_line(&mut line);
+    let read = input.lock().take(MAX_CONFIRMATION_BYTES).read_line(&mut line);
     if read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());
     }
@@ -120,7 +120,7 @@ fn report(
     changes: &[Change],
     text: String,
 ) -> Result<Answer, CommandError> {
-    let data = to_data(&Report {
+    let data = to_data(&InstallReport {
         agent: installation.agent.name(),
         action,
         file: file.display().to_string(),
@@ -130,7 +130,7 @@ fn report(
     Ok(Answer::yes(data, text))
 }
 
-fn lines(changes: &[Change], painter: Painter) -> String {
+fn describe_changes(changes: &[Change], painter: Painter) -> String {
     let mut text = String::new();
     for change in changes {
         let (sign, paint) = if change.action == "added" { ("+", Paint::Good) } else { ("-", Paint::Bad) };

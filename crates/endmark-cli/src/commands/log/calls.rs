@@ -7,8 +7,8 @@ use endmark_store::UsageRow;
 
 use crate::view::paint::{Paint, Painter};
 
-/// Lists the calls for people, one per line.
-pub(super) fn text(calls: &[UsageRow], painter: Painter) -> String {
+/// Returns the calls as readable text, one per line.
+pub(super) fn render_text(calls: &[UsageRow], painter: Painter) -> String {
     let mut text = String::new();
     for call in calls {
         // Writing to a string cannot fail.

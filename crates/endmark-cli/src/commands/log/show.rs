@@ -4,23 +4,23 @@ use std::fmt::Write;
 
 use endmark_console::reports::NotAsked;
 use endmark_failure::to_safe_lines;
-use endmark_store::{FinalStatus, LogRow, OtherGateway, Piece, Recovery};
+use endmark_store::{FinalStatus, OtherGateway, Recovery, RecoveryRow, ReplyPiece};
 
 use crate::view::paint::{Paint, Painter};
 
-/// How much of each end of a stored text is shown, in characters.
+/// Number of characters that are shown of each end of a stored text.
 const EXCERPT_CHARS: usize = 160;
 
-/// Describes the recovery for people.
-pub(super) fn text(recovery: &Recovery, painter: Painter) -> String {
+/// Returns the recovery as readable text.
+pub(super) fn render_text(recovery: &Recovery, painter: Painter) -> String {
     let mut text = String::new();
     for row in &recovery.rows {
         if !text.is_empty() {
             text.push('\n');
         }
-        heading(&mut text, row, painter);
+        add_heading(&mut text, row, painter);
         for piece in recovery.row_pieces(row.id) {
-            piece_text(&mut text, piece, painter);
+            add_piece(&mut text, piece, painter);
         }
     }
     text
@@ -31,7 +31,7 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-fn heading(text: &mut String, row: &LogRow, painter: Painter) {
+fn add_heading(text: &mut String, row: &RecoveryRow, painter: Painter) {
     let paint = match row.final_status {
         FinalStatus::Resolved => Paint::Good,
         FinalStatus::Exhausted => Paint::Bad,
@@ -57,27 +57,27 @@ fn heading(text: &mut String, row: &LogRow, painter: Painter) {
     detail("task", &format!("{}, turn {}", row.task_id, row.turn_number));
     detail("model", &format!("{} at {}", row.model, row.provider));
     detail("part", &row.slot);
-    detail("cut", &cut(row));
-    detail("calls", &calls(row));
+    detail("cut", &describe_cut(row));
+    detail("calls", &describe_calls(row));
     detail("reason", &row.reason);
     detail("remedy", NotAsked::from_row(row).map_or("", |not_asked| not_asked.remedy));
 }
 
-fn cut(row: &LogRow) -> String {
+fn describe_cut(row: &RecoveryRow) -> String {
     let length = row.initial_chunk_length.map(|length| format!(" after {length} bytes")).unwrap_or_default();
     let settled =
         row.truncation_index.map(|index| format!(", settled up to byte {index}")).unwrap_or_default();
     format!("{}{length}{settled}", row.cut_kind)
 }
 
-fn calls(row: &LogRow) -> String {
+fn describe_calls(row: &RecoveryRow) -> String {
     format!(
         "{} more, for {} prompt and {} output tokens",
         row.resume_attempts, row.extra_prompt_tokens, row.extra_output_tokens
     )
 }
 
-fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
+fn add_piece(text: &mut String, piece: &ReplyPiece, painter: Painter) {
     let title = painter.paint(Paint::Strong, &format!("piece {}", piece.ordinal));
     add!(text, "\n  {title}  {}, {} bytes", piece.strategy, piece.received_bytes);
     let stop = piece.stop.as_deref().unwrap_or("nothing");

@@ -10,7 +10,7 @@ use crate::view::table::{Cell, Column, Layout};
 /// Maximum number of days in the text; `--json` lists all.
 const MAX_DAYS: usize = 30;
 
-const CUTS: [Column<'static>; 5] = [
+const CUT_COLUMNS: [Column<'static>; 5] = [
     Column::number("CUT"),
     Column::text("KIND"),
     Column::text("OUTCOME"),
@@ -18,7 +18,7 @@ const CUTS: [Column<'static>; 5] = [
     Column::text("MODEL"),
 ];
 
-const DAYS: [Column<'static>; 5] = [
+const DAY_COLUMNS: [Column<'static>; 5] = [
     Column::fixed("DAY (UTC)"),
     Column::number("REPLIES"),
     Column::number("CUT"),
@@ -31,7 +31,7 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
+pub(super) fn render_text(report: &CutsReport<'_>, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text = String::new();
     if report.requests == 0 {
@@ -68,7 +68,7 @@ pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
             ]
             .map(Cell::from)
         });
-        add!(text, "{}", layout.lines(CUTS, rows).join("\n"));
+        add!(text, "{}", layout.lines(CUT_COLUMNS, rows).join("\n"));
     }
     add!(text, "");
     let rows = report.days.iter().take(MAX_DAYS).map(|day| {
@@ -81,15 +81,15 @@ pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
         ]
         .map(Cell::from)
     });
-    add!(text, "{}", layout.lines(DAYS, rows).join("\n"));
+    add!(text, "{}", layout.lines(DAY_COLUMNS, rows).join("\n"));
     if report.days.len() > MAX_DAYS {
         add!(text, "… {} more lines; `--json` lists all", report.days.len() - MAX_DAYS);
     }
-    costs(&mut text, report);
+    add_costs(&mut text, report);
     text
 }
 
-fn costs(text: &mut String, report: &CutsReport<'_>) {
+fn add_costs(text: &mut String, report: &CutsReport<'_>) {
     let (spent, would) = (&report.spent, &report.would_cost);
     add!(text, "");
     if spent.calls > 0 {

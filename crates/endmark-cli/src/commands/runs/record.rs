@@ -1,29 +1,29 @@
 //! `endmark runs record`: records a run of another scheduler from that scheduler's reports. (CG-4)
 
-use endmark_config::{Effective, models};
+use endmark_config::{EffectiveConfig, models};
 use endmark_failure::CommandError;
 use endmark_guard::Notice;
-use endmark_runs::{AgentRun, ReportedError, RunReport, apply_event};
+use endmark_runs::{AgentRun, ReportError, RunReport, apply_event};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, runtime};
 use endmark_text::replace_lone_surrogate_bytes;
 
-use super::MAX_EVENTS;
+use super::MAX_SHOWN_EVENTS;
 use crate::arguments::runs::Record;
 use crate::context::Context;
 use crate::input::Input;
 use crate::view::answer::Answer;
-use crate::view::runs::{lines, runs_data};
+use crate::view::runs::{runs_data, table_lines};
 
 /// The largest report that is accepted, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_EVENT_REPORT_BYTES: u64 = 1 << 20;
 
 /// Records one event of a run, as described on standard input.
 pub(super) fn run(
     context: &Context,
     arguments: &Record,
-    effective: &Effective,
+    effective: &EffectiveConfig,
 ) -> Result<Answer, CommandError> {
-    let bytes = Input::open(None, context.terminal)?.read_bytes_up_to(MAX_BYTES)?;
+    let bytes = Input::open(None, context.terminal)?.read_bytes_up_to(MAX_EVENT_REPORT_BYTES)?;
     let report: RunReport = serde_json::from_slice(&replace_lone_surrogate_bytes(&bytes)).map_err(|error| {
         CommandError::input(
             "bad_report",
@@ -37,11 +37,11 @@ pub(super) fn run(
     let id = report.id.clone();
     let before = reader.run(&id).map_err(failed)?.filter(|before| before.run.id == id);
     if before.as_ref().is_some_and(|before| before.is_supervised && before.run.task.is_some()) {
-        return Err(report_error(&ReportedError::Supervised(id)));
+        return Err(report_error(&ReportError::Supervised(id)));
     }
     let attempt = before.as_ref().map_or(0, |before| before.run.attempt);
     let risk = Notice::ContextRisk { is_sum: false }.name();
-    let events = reader.run_events(Some(&id), 0, MAX_EVENTS).map_err(failed)?;
+    let events = reader.run_events(Some(&id), 0, MAX_SHOWN_EVENTS).map_err(failed)?;
     let had_risk = events.iter().any(|event| event.name == risk && event.attempt == attempt);
     let before = before.map(|before| before.run);
     let (record, events) =
@@ -52,11 +52,11 @@ pub(super) fn run(
     runtime.block_on(store.close());
     recorded.map_err(failed)?;
     let recorded: Vec<AgentRun> = reader.run(&id).map_err(failed)?.map(AgentRun::from).into_iter().collect();
-    let text = lines(&recorded, context.terminal.tables()).join("\n") + "\n";
+    let text = table_lines(&recorded, context.terminal.table_layout()).join("\n") + "\n";
     Ok(Answer::yes(runs_data(recorded)?, text))
 }
 
-fn report_error(error: &ReportedError) -> CommandError {
+fn report_error(error: &ReportError) -> CommandError {
     CommandError::input(
         "bad_report",
         error.to_string(),

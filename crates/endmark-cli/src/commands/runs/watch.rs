@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
-use endmark_failure::{CommandError, Exit, to_single_line};
+use endmark_failure::{CommandError, ExitStatus, to_single_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, StoreError};
 
@@ -14,14 +14,14 @@ use crate::view::runs as table;
 use crate::view::table::Layout;
 use crate::view::terminal::{self, JsonOutput};
 
-/// The polling interval.
+/// How often the store is queried for changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
-/// How many events are read at once.
-const EVENTS_AT_ONCE: u32 = 1_000;
+/// Maximum number of events per query.
+const MAX_EVENTS_PER_QUERY: u32 = 1_000;
 /// The assumed width of a terminal that does not report it.
-const PLAIN_COLUMNS: usize = 100;
+const DEFAULT_COLUMNS: usize = 100;
 /// The assumed height of a terminal that does not report it.
-const PLAIN_LINES: usize = 24;
+const DEFAULT_LINES: usize = 24;
 
 /// Shows runs until interrupted, or with `--until-idle` until no run is active.
 pub(super) fn watch(
@@ -29,7 +29,7 @@ pub(super) fn watch(
     reader: &Reader,
     limit: u32,
     until_idle: bool,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let is_drawn = io::stdout().is_terminal() && !context.terminal.json;
     let shown = if is_drawn {
         draw(reader, limit, until_idle, context.terminal.output)
@@ -37,24 +37,24 @@ pub(super) fn watch(
         follow(reader, limit, until_idle, context.terminal.output, context.terminal.json)
     };
     match shown {
-        Ok(()) => Ok(Exit::Success),
-        Err(Stopped::Write(error)) => Err(CommandError::Write(error)),
-        Err(Stopped::Store(error)) => Err(CommandError::from_store(&error)),
+        Ok(()) => Ok(ExitStatus::Success),
+        Err(WatchError::Write(error)) => Err(CommandError::Write(error)),
+        Err(WatchError::Store(error)) => Err(CommandError::from_store(&error)),
     }
 }
 
-enum Stopped {
+enum WatchError {
     Write(io::Error),
     Store(StoreError),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for WatchError {
     fn from(error: io::Error) -> Self {
         Self::Write(error)
     }
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for WatchError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -65,17 +65,17 @@ fn load_runs(reader: &Reader, limit: u32) -> Result<Vec<AgentRun>, StoreError> {
 }
 
 fn is_idle(runs: &[AgentRun]) -> bool {
-    runs.iter().all(|run| run.is_over() || !run.is_supervised)
+    runs.iter().all(|run| run.has_ended() || !run.is_supervised)
 }
 
 /// Redraws the table in the same place. Earlier terminal output stays.
-fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), Stopped> {
+fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), WatchError> {
     let mut drawn = 0;
     loop {
         let runs = load_runs(reader, limit)?;
-        let width = terminal::columns().unwrap_or(PLAIN_COLUMNS);
-        let height = terminal::lines().unwrap_or(PLAIN_LINES);
-        let mut lines = table::lines(&runs, Layout { painter, width: Some(width) });
+        let width = terminal::columns().unwrap_or(DEFAULT_COLUMNS);
+        let height = terminal::lines().unwrap_or(DEFAULT_LINES);
+        let mut lines = table::table_lines(&runs, Layout { painter, width: Some(width) });
         lines.truncate(height.saturating_sub(1).max(1));
         let mut frame = String::new();
         if drawn > 0 {
@@ -108,12 +108,12 @@ fn follow(
     until_idle: bool,
     painter: Painter,
     json: bool,
-) -> Result<(), Stopped> {
+) -> Result<(), WatchError> {
     let mut newest = reader.newest_run_event()?;
     loop {
         // Checked before the events are read, so that an event in between is still shown.
         let is_idle = until_idle && is_idle(&load_runs(reader, limit)?);
-        let events = reader.run_events(None, newest, EVENTS_AT_ONCE)?;
+        let events = reader.run_events(None, newest, MAX_EVENTS_PER_QUERY)?;
         let mut output = io::stdout().lock();
         for event in events {
             newest = event.id;
@@ -122,7 +122,7 @@ fn follow(
                 let event = serde_json::to_string(&event).map_err(io::Error::other)?;
                 writeln!(JsonOutput::new(&mut output), "{event}")?;
             } else {
-                writeln!(output, "{}", line(&event, painter))?;
+                writeln!(output, "{}", format_event(&event, painter))?;
             }
         }
         output.flush()?;
@@ -135,7 +135,7 @@ fn follow(
 }
 
 /// Formats an event as one line.
-pub(super) fn line(event: &RunEventReport, painter: Painter) -> String {
+pub(super) fn format_event(event: &RunEventReport, painter: Painter) -> String {
     let paint = match event.state.as_str() {
         "succeeded" => Paint::Good,
         "failed" | "released" => Paint::Bad,

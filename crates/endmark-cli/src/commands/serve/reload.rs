@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use endmark_config::Settings;
 use endmark_failure::CommandError;
 
-use super::{Serving, build_error, load_configuration};
+use super::{RunningGateway, build_error, load_configuration};
 use crate::console;
 use crate::logging;
 
 /// Reloads the configuration and applies it to new requests.
 ///
 /// An invalid configuration changes nothing. Reports the result in both cases.
-pub(super) fn reload(serving: &Serving<'_>) {
+pub(super) fn reload(serving: &RunningGateway<'_>) {
     let terminal = serving.context.terminal;
     match try_reload(serving) {
         Ok(warnings) => {
@@ -33,7 +33,7 @@ pub(super) fn reload(serving: &Serving<'_>) {
 }
 
 /// Applies the configuration. Returns warnings, including the changed settings that need a restart.
-fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
+fn try_reload(serving: &RunningGateway<'_>) -> Result<Vec<String>, CommandError> {
     let effective = load_configuration(serving.context, serving.arguments)?;
     // A half-written file is mostly empty. Without its upstreams, keys and prompts would go to other servers.
     if serving.has_own_upstreams.load(Ordering::Relaxed) && !effective.settings.has_own_upstreams {
@@ -48,16 +48,16 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     settings.listener.listen = serving.initial_settings.gateway.listener.listen;
     let secrets = settings.scrubber();
     let gateway = serving.server.gateway().with_settings(settings).map_err(|error| build_error(&error))?;
-    logging::hide(secrets);
+    logging::hide_secrets(secrets);
     serving.server.reload(gateway);
     serving.has_own_upstreams.store(effective.settings.has_own_upstreams, Ordering::Relaxed);
     serving.keep_days.store(effective.settings.gateway.store_policy.keep_days, Ordering::Relaxed);
     let mut all_warnings = effective.warnings;
-    all_warnings.extend(unchanged(&serving.initial_settings, &effective.settings));
+    all_warnings.extend(restart_warnings(&serving.initial_settings, &effective.settings));
     Ok(all_warnings)
 }
 
-fn unchanged(before: &Settings, now: &Settings) -> Vec<String> {
+fn restart_warnings(before: &Settings, now: &Settings) -> Vec<String> {
     let stays = |key: &str, before: String, now: String| {
         (before != now)
             .then(|| format!("`{key}` changed to `{now}`, but stays `{before}` until the next start"))

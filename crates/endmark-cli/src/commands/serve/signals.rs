@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, ExitStatus};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::standard_error;
 
-/// The remaining life of the process after the drain time, or after a second signal to stop.
+/// How long the process may still run after the drain time, or after a second signal to stop.
 ///
 /// The process must end within one second; the rest is for the final message.
 const END_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Time limit for the final message.
-const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
+const FINAL_MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,25 +36,25 @@ pub(super) enum SignalAction {
 /// Caught signals that still have to be handled.
 pub(super) struct Signals(UnboundedReceiver<SignalAction>);
 
-/// What the signal thread needs from the gateway.
-pub(super) struct Serving {
+/// What the signal thread needs to end the gateway.
+pub(super) struct ShutdownActions {
     /// Returns how long replies may take to end after a request to stop.
     pub(super) drain: Box<dyn Fn() -> Duration + Send>,
     /// Reports why the process ends early. Arguments: the first stop request, and the time since.
-    pub(super) give_up: Box<dyn FnOnce(SignalAction, Duration) -> Exit + Send>,
+    pub(super) give_up: Box<dyn FnOnce(SignalAction, Duration) -> ExitStatus + Send>,
     /// The exit code as soon as it is known, before it is reported.
-    pub(super) end: Arc<OnceLock<Exit>>,
+    pub(super) end: Arc<OnceLock<ExitStatus>>,
 }
 
 impl Signals {
-    /// Makes signals no longer end the process by default.
+    /// Starts watching signals, which then no longer end the process.
     ///
     /// The drain time starts with the first request to stop.
-    pub(super) fn watch(serving: Serving) -> Result<Self, CommandError> {
+    pub(super) fn watch(serving: ShutdownActions) -> Result<Self, CommandError> {
         let bug = |error| CommandError::Bug(format!("cannot watch signals: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(bug)?;
         let within = runtime.enter();
-        let mut watched = Watched {
+        let mut watched = SignalStreams {
             interrupt: signal(SignalKind::interrupt()).map_err(bug)?,
             terminate: signal(SignalKind::terminate()).map_err(bug)?,
             hangup: signal(SignalKind::hangup()).map_err(bug)?,
@@ -80,7 +80,7 @@ impl Signals {
             }
             let known = serving.end.get().copied();
             let exit = known.unwrap_or_else(|| (serving.give_up)(first, since.elapsed()));
-            standard_error::flush_within(LAST_WORDS_TIMEOUT);
+            standard_error::flush_within(FINAL_MESSAGE_TIMEOUT);
             std::process::exit(i32::from(exit.code()));
         };
         let thread = thread::Builder::new().name("signals".to_owned());
@@ -98,13 +98,13 @@ impl Signals {
     }
 }
 
-struct Watched {
+struct SignalStreams {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Watched {
+impl SignalStreams {
     /// Waits for the next signal, or returns `None` at `until`.
     async fn next(&mut self, until: Option<Instant>) -> Option<SignalAction> {
         let next = async {

@@ -2,7 +2,7 @@
 
 use endmark_console::reports::usage::{UsageKey, UsageSum};
 
-pub(super) fn text(by: UsageKey, rows: &[UsageSum]) -> String {
+pub(super) fn render_csv(by: UsageKey, rows: &[UsageSum]) -> String {
     let mut text = format!(
         "{},calls,prompt_tokens,cached_tokens,cache_write_tokens,completion_tokens,reasoning_tokens,estimated_calls,\
          unpriced_calls,usd\r\n",

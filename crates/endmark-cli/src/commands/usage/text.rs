@@ -19,7 +19,13 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, layout: Layout) -> String {
+pub(super) fn render_text(
+    by: UsageKey,
+    rows: &[UsageSum],
+    total: &Total,
+    as_of: &str,
+    layout: Layout,
+) -> String {
     let mut text = String::new();
     if rows.is_empty() {
         add!(text, "No call was recorded in this time. Connect a client to `endmark serve`.");
@@ -35,8 +41,8 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, 
         Column::number("USD"),
     ];
     let lines =
-        rows.iter().take(MAX_ROWS).map(|row| line(&format_key(by, &row.key), &row.total).map(Cell::from));
-    let sum = line("total", total).map(|cell| Cell::painted(cell, Paint::Strong));
+        rows.iter().take(MAX_ROWS).map(|row| cells(&format_key(by, &row.key), &row.total).map(Cell::from));
+    let sum = cells("total", total).map(|cell| Cell::painted(cell, Paint::Strong));
     add!(text, "{}", layout.lines(columns, lines.chain([sum])).join("\n"));
     if rows.len() > MAX_ROWS {
         add!(text, "and {} more rows: `--json` and `--csv` have all", rows.len() - MAX_ROWS);
@@ -58,19 +64,19 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, 
     text
 }
 
-fn line(key: &str, total: &Total) -> [String; 6] {
+fn cells(key: &str, total: &Total) -> [String; 6] {
     [
         key.to_owned(),
         total.calls.to_string(),
         total.prompt_tokens.to_string(),
         total.cached_tokens.to_string(),
         total.completion_tokens.to_string(),
-        dollars(total),
+        format_dollars(total),
     ]
 }
 
 /// Formats dollars and the number of calls without a price.
-fn dollars(total: &Total) -> String {
+fn format_dollars(total: &Total) -> String {
     let usd = dollars_for_people(total.nano_usd);
     match total.unpriced_calls {
         0 => usd,

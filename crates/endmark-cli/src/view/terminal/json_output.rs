@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 
-use endmark_failure::acts;
+use endmark_failure::is_terminal_control;
 
 /// Standard output for JSON.
 ///
@@ -41,7 +41,7 @@ fn escape_controls(json: &str) -> String {
         match character {
             '\r' => shown.push(' '),
             ..' ' => shown.push(character),
-            _ if acts(character) => {
+            _ if is_terminal_control(character) => {
                 let _ = write!(shown, "\\u{:04x}", u32::from(character));
             }
             _ => shown.push(character),

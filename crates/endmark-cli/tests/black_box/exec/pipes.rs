@@ -5,11 +5,11 @@ use std::io::Read;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::place_with;
+use super::folder_with_manifest;
 
 #[test]
 fn a_full_disk_is_a_failure() {
-    let place = place_with("");
+    let place = folder_with_manifest("");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut command = place.command(&["exec", "--manifest", "tool.toml", "--", "echo", "x"]);
     let output = command.stdout(full).output().unwrap();
@@ -21,8 +21,8 @@ fn a_full_disk_is_a_failure() {
 #[test]
 fn a_closed_reader_is_a_failure_even_after_a_partial_read() {
     for read in [0, 10] {
-        let place = place_with("");
-        // More than a pipe holds.
+        let place = folder_with_manifest("");
+        // The output exceeds the capacity of a pipe.
         let mut child =
             place.command(&["exec", "--manifest", "tool.toml", "--", "seq", "100000"]).spawn().unwrap();
         let mut beginning = vec![0; read];
@@ -38,7 +38,7 @@ fn a_closed_reader_is_a_failure_even_after_a_partial_read() {
 
 #[test]
 fn a_stalled_stderr_reader_delays_nothing() {
-    let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
+    let place = folder_with_manifest("[stderr]\nmax_bytes = 100_000_000\n");
     let script = "head -c 10000000 /dev/zero >&2; echo done";
     let mut child =
         place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();
@@ -53,8 +53,8 @@ fn a_stalled_stderr_reader_delays_nothing() {
 
 #[test]
 fn a_stalled_reader_does_not_prevent_termination() {
-    let place = place_with("");
-    // More than a pipe holds.
+    let place = folder_with_manifest("");
+    // The output exceeds the capacity of a pipe.
     let script = "seq 100000; echo yes > done";
     let mut child =
         place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();
@@ -78,7 +78,7 @@ fn a_stalled_reader_does_not_prevent_termination() {
 
 #[test]
 fn a_late_stderr_reader_gets_the_number_of_lost_lines() {
-    let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
+    let place = folder_with_manifest("[stderr]\nmax_bytes = 100_000_000\n");
     let script = "head -c 10000000 /dev/zero >&2; echo yes > done";
     let mut child =
         place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();

@@ -1,13 +1,13 @@
-//! `hook compact`: the subject of a conversation is still present after the agent's own compaction.
+//! `hook compact`: the important values of a conversation are kept when the agent compacts it.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{answer, hook};
-use crate::run::Place;
+use super::{parse_answer, run_hook};
+use crate::run::TestFolder;
 
-/// A transcript of Claude Code 2.1.331, reduced to what matters.
+/// Returns a transcript of Claude Code 2.1.331, reduced to the relevant fields.
 fn transcript(turns: usize) -> String {
     let mut text = String::new();
     let mut add = |line: Value| writeln!(text, "{line}").unwrap();
@@ -35,8 +35,8 @@ fn transcript(turns: usize) -> String {
 }
 
 #[test]
-fn the_ledger_is_shown_when_the_session_restarts() {
-    let place = Place::new().with_file("transcript.jsonl", transcript(3));
+fn the_agent_gets_the_ledger_after_its_compaction() {
+    let place = TestFolder::new().with_file("transcript.jsonl", transcript(3));
     let event = |name: &str, session: &str| {
         json!({
             "session_id": session, "hook_event_name": name, "source": "compact", "trigger": "auto",
@@ -44,9 +44,9 @@ fn the_ledger_is_shown_when_the_session_restarts() {
         })
     };
     let arguments = ["compact", "--agent", "claude"];
-    assert_eq!(hook(&place, &arguments, &event("SessionStart", "s")).output, "");
-    assert_eq!(hook(&place, &arguments, &event("PreCompact", "s")).output, "");
-    let back = answer(&hook(&place, &arguments, &event("SessionStart", "s")));
+    assert_eq!(run_hook(&place, &arguments, &event("SessionStart", "s")).output, "");
+    assert_eq!(run_hook(&place, &arguments, &event("PreCompact", "s")).output, "");
+    let back = parse_answer(&run_hook(&place, &arguments, &event("SessionStart", "s")));
     assert_eq!(back["hookSpecificOutput"]["hookEventName"], "SessionStart");
     let ledger = back["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     for kept in ["src/part_0.rs", "src/part_2.rs", "ord_1f3a", "ZX-1"] {
@@ -55,15 +55,15 @@ fn the_ledger_is_shown_when_the_session_restarts() {
     for foreign in ["side_chain", "summary_only"] {
         assert!(!ledger.contains(foreign), "{foreign} is in:\n{ledger}");
     }
-    assert_eq!(hook(&place, &arguments, &event("SessionStart", "another")).output, "");
+    assert_eq!(run_hook(&place, &arguments, &event("SessionStart", "another")).output, "");
 }
 
 #[test]
 fn the_ledger_of_a_long_conversation_fits_the_agents_limit() {
-    let place = Place::new().with_file("transcript.jsonl", transcript(2_000));
+    let place = TestFolder::new().with_file("transcript.jsonl", transcript(2_000));
     let event = |name: &str| json!({"session_id": "s", "hook_event_name": name, "transcript_path": place.path().join("transcript.jsonl")});
-    hook(&place, &["compact", "--agent", "claude"], &event("PreCompact"));
-    let back = answer(&hook(&place, &["compact", "--agent", "claude"], &event("SessionStart")));
+    run_hook(&place, &["compact", "--agent", "claude"], &event("PreCompact"));
+    let back = parse_answer(&run_hook(&place, &["compact", "--agent", "claude"], &event("SessionStart")));
     let ledger = back["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(ledger.chars().count() <= 9_500 && ledger.chars().count() > 2_000, "{}", ledger.len());
 }

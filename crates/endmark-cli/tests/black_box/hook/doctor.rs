@@ -1,4 +1,4 @@
-//! `doctor --hooks`: sends a canary through every installed hook.
+//! `doctor --hooks`: tests every installed hook with a canary.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::Value;
 
 use super::AGENTS;
-use crate::run::Place;
+use crate::run::TestFolder;
 
-fn place() -> Place {
-    Place::new().with_variable("PATH", "/usr/bin:/bin")
+fn place() -> TestFolder {
+    TestFolder::new().with_variable("PATH", "/usr/bin:/bin")
 }
 
-fn checks(place: &Place) -> Vec<(String, bool, String)> {
+fn checks(place: &TestFolder) -> Vec<(String, bool, String)> {
     let envelope = place.run(&["doctor", "--hooks", "--json"]).envelope();
     let check = |check: &Value| {
         let text = |key: &str| check[key].as_str().unwrap().to_owned();
@@ -48,7 +48,7 @@ fn doctor_passes_every_installed_hook_and_leaves_nothing() {
         "{found:?}"
     );
     assert!(found.iter().any(|(_, _, message)| message.contains("and the error row")));
-    // The report includes criteria that no canary can test.
+    // The report names the criteria that no canary can test.
     assert!(
         found.iter().any(|(name, _, message)| name == "hooks.codex.note" && message.contains("trust")),
         "{found:?}"
@@ -93,7 +93,7 @@ fn a_failing_hook_is_reported_with_the_reason() {
 
 #[test]
 fn a_version_that_ignores_its_hooks_is_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = place.path().join("bin");
     fs::create_dir(&folder).unwrap();
     let claude = folder.join("claude");

@@ -1,9 +1,10 @@
-//! `endmark hook findings`: the instructions for sub-agents, the check of their results, and requests to redo them.
+//! `endmark hook findings`: instructions for sub-agents, the check of their results, and requests to repeat
+//! them.
 
 use serde_json::{Value, json};
 
-use super::{answer, hook};
-use crate::run::Place;
+use super::{parse_answer, run_hook};
+use crate::run::TestFolder;
 
 fn event(name: &str, last_message: &str) -> Value {
     json!({
@@ -25,33 +26,33 @@ fn header(dimensions: &str, declared: u32) -> String {
     )
 }
 
-const END: &str = "===AGENT_RESULT_END===\n";
-const COMMAND: [&str; 3] = ["findings", "--agent", "claude"];
+const END_MARKER: &str = "===AGENT_RESULT_END===\n";
+const HOOK_ARGUMENTS: [&str; 3] = ["findings", "--agent", "claude"];
 
-fn run_stop(place: &Place, last_message: &str) -> Option<Value> {
-    let run = hook(place, &COMMAND, &event("SubagentStop", last_message));
-    (!run.output.is_empty()).then(|| answer(&run))
+fn run_stop(place: &TestFolder, last_message: &str) -> Option<Value> {
+    let run = run_hook(place, &HOOK_ARGUMENTS, &event("SubagentStop", last_message));
+    (!run.output.is_empty()).then(|| parse_answer(&run))
 }
 
 #[test]
 fn a_sub_agent_gets_the_format_and_stops_after_a_whole_result() {
-    let place = Place::new();
-    let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
+    let place = TestFolder::new();
+    let started = parse_answer(&run_hook(&place, &HOOK_ARGUMENTS, &event("SubagentStart", "")));
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(context.contains("===AGENT_RESULT===\nagent_id: security-audit-"), "{context}");
-    assert_eq!(run_stop(&place, &format!("{}{}{END}", header("auth", 1), finding(1, "auth"))), None);
-    // A sub-agent that looks for no findings is left alone, unless its result is required.
-    let other = Place::new();
+    assert_eq!(run_stop(&place, &format!("{}{}{END_MARKER}", header("auth", 1), finding(1, "auth"))), None);
+    // A sub-agent without findings is not affected, unless its result is required.
+    let other = TestFolder::new();
     assert_eq!(run_stop(&other, "The build uses cargo."), None);
-    let required = [&COMMAND[..], &["--required"]].concat();
-    let held = answer(&hook(&other, &required, &event("SubagentStop", "The build uses cargo.")));
+    let required = [&HOOK_ARGUMENTS[..], &["--required"]].concat();
+    let held = parse_answer(&run_hook(&other, &required, &event("SubagentStop", "The build uses cargo.")));
     assert_eq!(held["decision"], "block");
     assert!(held["reason"].as_str().unwrap().starts_with("Your result is missing"), "{held}");
 }
 
 #[test]
 fn a_cut_result_is_repeated_in_parts_and_all_parts_are_kept() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cut = format!("{}{}[F002] SQL in paym", header("auth, payment", 3), finding(1, "auth"));
     let held = run_stop(&place, &cut).unwrap();
     assert_eq!(held["decision"], "block");
@@ -61,12 +62,16 @@ fn a_cut_result_is_repeated_in_parts_and_all_parts_are_kept() {
         reason.contains("as one whole result: auth, payment.")
             && reason.contains("dimensions: auth, payment")
     );
-    let rest =
-        format!("{}{}{}{END}", header("auth, payment", 2), finding(1, "payment"), finding(2, "payment"));
+    let rest = format!(
+        "{}{}{}{END_MARKER}",
+        header("auth, payment", 2),
+        finding(1, "payment"),
+        finding(2, "payment")
+    );
     let over = run_stop(&place, &rest).unwrap();
     let message = over["systemMessage"].as_str().unwrap();
     assert!(message.contains("in 2 parts. To merge them: endmark findings merge "), "{message}");
-    // The command that the sub-agent is asked to report returns the findings of both parts.
+    // The command that the sub-agent must report returns the findings of both parts.
     let named = reason.split("`All parts: ").nth(1).unwrap().split('`').next().unwrap();
     assert!(message.ends_with(named), "{named}\n{message}");
     let words: Vec<&str> = named.split(' ').skip(1).collect();
@@ -76,7 +81,7 @@ fn a_cut_result_is_repeated_in_parts_and_all_parts_are_kept() {
 
 #[test]
 fn a_result_that_never_becomes_whole_ends_the_retries() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut held = 0;
     while let Some(answer) = run_stop(&place, &header("auth, payment", 3)) {
         if answer["decision"] != "block" {
@@ -90,22 +95,22 @@ fn a_result_that_never_becomes_whole_ends_the_retries() {
     assert_eq!(run_stop(&place, &header("auth", 3)), None);
 }
 
-/// Merging parts without a result fails, so no such command may be named.
+/// Merging parts without a result would fail, so no such command is named.
 #[test]
 fn a_sub_agent_without_a_result_is_reported() {
     for (last_message, is_handed_over) in [
         ("I am done, no problems.", false),
         ("===AGENT_RESULT===\ndimensions: auth\n", false),
-        (END, false),
+        (END_MARKER, false),
         ("===AGENT_RESULT===\nagent_id: audit\ndimensions: auth\ndeclared_findings: 3\n", true),
     ] {
-        let place = Place::new();
-        let required = [&COMMAND[..], &["--required"]].concat();
+        let place = TestFolder::new();
+        let required = [&HOOK_ARGUMENTS[..], &["--required"]].concat();
         let mut attempts = 0;
         let message = loop {
             attempts += 1;
             assert!(attempts < 8);
-            let answer = answer(&hook(&place, &required, &event("SubagentStop", last_message)));
+            let answer = parse_answer(&run_hook(&place, &required, &event("SubagentStop", last_message)));
             if let Some(message) = answer["systemMessage"].as_str() {
                 break message.to_owned();
             }
@@ -121,25 +126,25 @@ fn a_sub_agent_without_a_result_is_reported() {
     }
 }
 
-/// An agent may send a finished sub-agent another message; its next report matters as much as the first.
+/// An agent may send another message to a finished sub-agent, whose next result is checked like the first.
 #[test]
 fn another_result_of_a_resumed_sub_agent_is_checked_and_kept() {
-    let place = Place::new();
-    let whole = |number| format!("{}{}{END}", header("auth", 1), finding(number, "auth"));
+    let place = TestFolder::new();
+    let whole = |number| format!("{}{}{END_MARKER}", header("auth", 1), finding(number, "auth"));
     let start = || {
-        let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
+        let started = parse_answer(&run_hook(&place, &HOOK_ARGUMENTS, &event("SubagentStart", "")));
         let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
         context.split("agent_id: ").nth(1).unwrap().lines().next().unwrap().to_owned()
     };
     let first = start();
     assert_eq!(run_stop(&place, &whole(1)), None);
-    // Without a start it is another hook that keeps the sub-agent going.
+    // There was no start event, so another hook resumed the sub-agent.
     assert_eq!(run_stop(&place, &header("auth", 3)), None);
     for number in 2..4 {
         assert_eq!(start(), format!("{first}-{number}"));
         let held = run_stop(&place, &header("auth", 3)).unwrap();
         assert_eq!(held["decision"], "block");
-        // A start before the result is whole continues that result.
+        // A start event before the result is whole does not begin a new result.
         assert_eq!(start(), format!("{first}-{number}"));
         let over = run_stop(&place, &whole(number)).unwrap();
         let message = over["systemMessage"].as_str().unwrap();
@@ -154,20 +159,20 @@ fn another_result_of_a_resumed_sub_agent_is_checked_and_kept() {
     assert_eq!(std::fs::read_to_string(kept).unwrap(), whole(4));
 }
 
-/// Agents resume a sub-agent without reporting a start, too.
+/// Agents may resume a sub-agent without a start event.
 #[test]
-fn a_sub_agent_resumed_without_a_start_must_report_again() {
-    let place = Place::new();
-    let required = [&COMMAND[..], &["--required"]].concat();
+fn a_sub_agent_resumed_without_a_start_event_must_report_again() {
+    let place = TestFolder::new();
+    let required = [&HOOK_ARGUMENTS[..], &["--required"]].concat();
     let stop = |last_message: &str, was_kept: bool| {
         let mut event = event("SubagentStop", last_message);
         event["stop_hook_active"] = json!(was_kept);
-        let run = hook(&place, &required, &event);
-        if run.output.is_empty() { Value::Null } else { answer(&run) }
+        let run = run_hook(&place, &required, &event);
+        if run.output.is_empty() { Value::Null } else { parse_answer(&run) }
     };
-    let whole = |number| format!("{}{}{END}", header("auth", 1), finding(number, "auth"));
+    let whole = |number| format!("{}{}{END_MARKER}", header("auth", 1), finding(number, "auth"));
     assert_eq!(stop(&whole(1), false), Value::Null);
-    // Another hook keeps it going after its result was accepted.
+    // Another hook continues the sub-agent after its result was accepted.
     assert_eq!(stop("I have run the tests.", true), Value::Null);
     for (last_message, why) in [("No problems.", "is missing"), (&*header("auth", 3), "is cut off")] {
         let held = stop(last_message, false);
@@ -182,7 +187,7 @@ fn a_sub_agent_resumed_without_a_start_must_report_again() {
 
 #[test]
 fn the_hook_is_installed_for_one_type_of_sub_agent() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let install = ["hook", "install", "--agent", "claude", "--project"];
     let run = place.run(&[&install[..], &["--findings=audit.*"]].concat());
     assert_eq!(run.code, 0, "{}", run.errors);

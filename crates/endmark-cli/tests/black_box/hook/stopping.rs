@@ -1,31 +1,31 @@
-//! `hook stop`: an agent is held to its artifact, for a limited number of attempts.
+//! `hook stop`: an agent must finish its artifact before it stops, within a number of attempts.
 
 use std::fs;
 
 use serde_json::json;
 
-use super::{AGENTS, answer, hook, recorded_event};
-use crate::run::Place;
+use super::{AGENTS, parse_answer, recorded_event, run_hook};
+use crate::run::TestFolder;
 
-const WHOLE: &str = "# Report\n\nAll of it is done.\n";
+const WHOLE_REPORT: &str = "# Report\n\nAll of it is done.\n";
 
 #[test]
 fn an_agent_continues_until_its_artifact_is_whole() {
     for agent in AGENTS {
         let place =
-            Place::new().with_file("t.md", "---\nsuccessCriteria:\n  requiredSections: [Risks]\n---\n");
+            TestFolder::new().with_file("t.md", "---\nsuccessCriteria:\n  requiredSections: [Risks]\n---\n");
         let event = recorded_event(&place, agent, 1);
         let arguments = ["stop", "--agent", agent, "--artifact", "report.md", "--template", "t.md"];
         let word = if agent == "gemini" { "deny" } else { "block" };
 
-        let missing = answer(&hook(&place, &arguments, &event));
+        let missing = parse_answer(&run_hook(&place, &arguments, &event));
         assert_eq!(missing["decision"], word);
         let reason = missing["reason"].as_str().unwrap();
         assert!(reason.contains("`report.md`") && reason.contains("attempt 1 of 3"), "{reason}");
         assert!(reason.contains("the last message was: Done."), "{reason}");
 
         fs::write(place.path().join("report.md"), "# Report\n\nTBD\n").unwrap();
-        let stub = answer(&hook(&place, &arguments, &event));
+        let stub = parse_answer(&run_hook(&place, &arguments, &event));
         let reason = stub["reason"].as_str().unwrap();
         assert!(
             reason.contains("attempt 2 of 3") && reason.contains("placeholder: line 3, `TBD`"),
@@ -33,8 +33,9 @@ fn an_agent_continues_until_its_artifact_is_whole() {
         );
         assert!(reason.contains("section_missing"), "{reason}");
 
-        fs::write(place.path().join("report.md"), format!("{WHOLE}\n## Risks\n\nThere are none.\n")).unwrap();
-        let whole = hook(&place, &arguments, &event);
+        fs::write(place.path().join("report.md"), format!("{WHOLE_REPORT}\n## Risks\n\nThere are none.\n"))
+            .unwrap();
+        let whole = run_hook(&place, &arguments, &event);
         assert_eq!((whole.output.as_str(), whole.errors.as_str()), ("", ""), "{agent}");
         let runs = place.run(&["runs", "--json"]).envelope();
         assert_eq!(
@@ -45,14 +46,14 @@ fn an_agent_continues_until_its_artifact_is_whole() {
 }
 
 #[test]
-fn an_agent_at_the_ceiling_is_released_and_recorded() {
-    let place = Place::new();
+fn an_agent_without_remaining_attempts_is_released_and_recorded() {
+    let place = TestFolder::new();
     let event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md", "--attempts", "2"];
-    assert_eq!(answer(&hook(&place, &arguments, &event))["decision"], "block");
+    assert_eq!(parse_answer(&run_hook(&place, &arguments, &event))["decision"], "block");
     for _ in 0..2 {
-        let released = hook(&place, &arguments, &event);
-        let hook_message = answer(&released);
+        let released = run_hook(&place, &arguments, &event);
+        let hook_message = parse_answer(&released);
         assert!(hook_message.get("decision").is_none(), "{hook_message}");
         let message = hook_message["systemMessage"].as_str().unwrap();
         assert!(
@@ -80,17 +81,17 @@ fn an_agent_at_the_ceiling_is_released_and_recorded() {
     // Another session has its own attempts.
     let mut other = event.clone();
     other["session_id"] = json!("another");
-    assert_eq!(answer(&hook(&place, &arguments, &other))["decision"], "block");
+    assert_eq!(parse_answer(&run_hook(&place, &arguments, &other))["decision"], "block");
 }
 
 #[test]
-fn attempts_without_changes_are_not_repeated() {
-    let place = Place::new().with_file("report.md", "# Report\n\nTBD\n");
+fn a_stalled_agent_is_released_after_two_holds() {
+    let place = TestFolder::new().with_file("report.md", "# Report\n\nTBD\n");
     let event = recorded_event(&place, "codex", 1);
     let arguments = ["stop", "--agent", "codex", "--artifact", "report.md", "--attempts", "8"];
     let mut held = 0;
     let hook_message = loop {
-        let hook_message = answer(&hook(&place, &arguments, &event));
+        let hook_message = parse_answer(&run_hook(&place, &arguments, &event));
         if hook_message.get("decision").is_none() {
             break hook_message;
         }
@@ -101,8 +102,8 @@ fn attempts_without_changes_are_not_repeated() {
 }
 
 #[test]
-fn background_work_of_the_agent_is_waited_for() {
-    let place = Place::new();
+fn an_agent_with_a_running_background_task_may_stop() {
+    let place = TestFolder::new();
     let mut event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md"];
     for tasks in [
@@ -110,9 +111,9 @@ fn background_work_of_the_agent_is_waited_for() {
         json!([{"id": "b1", "status": "completed"}, {"id": "b2", "status": "running"}]),
     ] {
         event["background_tasks"] = tasks;
-        assert_eq!(hook(&place, &arguments, &event).output, "");
+        assert_eq!(run_hook(&place, &arguments, &event).output, "");
     }
-    // A finished task does not wake the agent.
+    // A finished background task does not resume the agent.
     event["background_tasks"] = json!([{"id": "b1", "status": "completed"}]);
-    assert!(hook(&place, &arguments, &event).output.contains("\"block\""));
+    assert!(run_hook(&place, &arguments, &event).output.contains("\"block\""));
 }

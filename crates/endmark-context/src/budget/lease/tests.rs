@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
-use super::{FRESH_MS, Lease, Standing, VALIDITY_MS};
+use super::{Lease, REPLAN_AFTER_MS, StoredBudget, VALIDITY_MS};
 use crate::budget::Account;
 
 const LIMIT: u64 = 10_000;
 
-fn standing_with(spent: u64, held: u64) -> Standing {
-    Standing {
+fn standing_with(spent: u64, held: u64) -> StoredBudget {
+    StoredBudget {
         account: Account { limit: LIMIT, spent, held, ..Account::default() },
         warned_percent: 0,
         other_owners: 0,
@@ -14,22 +14,22 @@ fn standing_with(spent: u64, held: u64) -> Standing {
     }
 }
 
-/// Returns a lease after two finished calls, each of which held 10 in the store.
+/// Returns a lease after two finished calls. The store held 10 for each of them.
 fn lease_after_two_calls() -> Lease {
     let mut lease = Lease::default();
-    lease.note(0, LIMIT, 10);
-    lease.note(0, LIMIT, 10);
+    lease.record_stored_hold(0, LIMIT, 10);
+    lease.record_stored_hold(0, LIMIT, 10);
     assert_eq!(lease.plan(0, standing_with(20, 0)), (20, 0));
     lease.confirm();
     lease
 }
 
 #[test]
-fn a_lease_covers_recent_use_up_to_a_quarter_of_the_room() {
+fn a_lease_covers_recent_use_up_to_a_quarter_of_the_remaining_budget() {
     let mut lease = Lease::default();
-    lease.note(0, LIMIT, 10);
+    lease.record_stored_hold(0, LIMIT, 10);
     assert!(!lease.needs_plan(0), "one call is not enough");
-    lease.note(5, LIMIT, 30);
+    lease.record_stored_hold(5, LIMIT, 30);
     assert_eq!(lease.plan(5, standing_with(0, 0)), (40, 0));
     assert_eq!(lease.plan(5, standing_with(LIMIT - 130, 10)).0, 0, "a quarter of the room is no whole call");
     assert_eq!(
@@ -37,15 +37,15 @@ fn a_lease_covers_recent_use_up_to_a_quarter_of_the_room() {
         0,
         "the level of 95 percent is not reported yet"
     );
-    let warned = Standing { warned_percent: 95, ..standing_with(LIMIT - 130, 0) };
+    let warned = StoredBudget { warned_percent: 95, ..standing_with(LIMIT - 130, 0) };
     assert_eq!(lease.plan(5, warned).0, 32);
-    assert_eq!(lease.plan(5, Standing { other_owners: 1, ..warned }).0, 0);
+    assert_eq!(lease.plan(5, StoredBudget { other_owners: 1, ..warned }).0, 0);
     assert_eq!(
-        lease.plan(5, Standing { is_exclusive: true, ..standing_with(LIMIT - 35, 0) }).0,
+        lease.plan(5, StoredBudget { is_exclusive: true, ..standing_with(LIMIT - 35, 0) }).0,
         0,
         "not reported yet"
     );
-    let exclusive = Standing { is_exclusive: true, warned_percent: 95, ..standing_with(LIMIT - 35, 0) };
+    let exclusive = StoredBudget { is_exclusive: true, warned_percent: 95, ..standing_with(LIMIT - 35, 0) };
     assert_eq!(lease.plan(5, exclusive).0, 35, "no other process waits for the room");
     assert_eq!(lease.plan(2_500, warned).0, 0, "it was not used lately");
 }
@@ -65,7 +65,7 @@ fn the_store_decides_if_a_lease_is_insufficient() {
     let mut closed = lease_after_two_calls();
     let mut account = standing_with(20, 0).account;
     account.is_closed = true;
-    closed.plan(1, Standing { account, ..standing_with(20, 0) });
+    closed.plan(1, StoredBudget { account, ..standing_with(20, 0) });
     assert_eq!(closed.check(1, LIMIT, 0), None);
 }
 
@@ -77,7 +77,7 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
     assert_eq!(lease.check(1, LIMIT, 1), None, "the store decides at the moment");
     lease.revert();
     assert!(lease.check(1, LIMIT, 10).is_some());
-    lease.note(1, LIMIT, 20);
+    lease.record_stored_hold(1, LIMIT, 20);
     lease.settle(10, 4);
     lease.flush(4);
     assert_eq!(lease.plan(2, standing_with(24, 0)), (50, 0));
@@ -87,7 +87,7 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
 }
 
 #[test]
-fn a_lease_of_nearly_the_right_size_is_not_rewritten() {
+fn a_lease_of_about_the_right_size_is_not_rewritten() {
     let mut lease = lease_after_two_calls();
     lease.hold(1, 10);
     lease.settle(10, 4);
@@ -124,7 +124,7 @@ fn a_fresh_lease_is_used_without_another_plan() {
     lease.flush(1);
     lease.revert();
     assert_eq!(lease.check(1, LIMIT, 17), None);
-    assert!(lease.needs_plan(FRESH_MS));
+    assert!(lease.needs_plan(REPLAN_AFTER_MS));
     lease.recall();
     assert!(lease.needs_plan(1), "the rest is used again after the next plan");
     lease.plan(1, standing_with(24, 0));
@@ -135,12 +135,12 @@ fn a_fresh_lease_is_used_without_another_plan() {
 }
 
 #[derive(Debug, Clone)]
-enum Event {
+enum LeaseEvent {
     Hold(u64),
-    /// A call in progress finishes, at this percentage of its hold.
+    /// A call in progress finishes and costs this percentage of its hold.
     Settle(usize, u64),
-    /// A transaction: it writes costs, then holds a call in the store, and is committed or fails. Meanwhile other calls are
-    /// held in the lease, before the plan and before the commit.
+    /// A transaction writes costs, may hold one call in the store, and then commits or fails. Other calls are
+    /// held in the lease before the plan and before the commit.
     Transaction {
         exact: Option<u64>,
         meanwhile: [u64; 2],
@@ -151,16 +151,16 @@ enum Event {
     Wait(u64),
 }
 
-fn event() -> impl Strategy<Value = (usize, Event)> {
-    // Occasionally a call needs the whole remaining budget.
+fn event() -> impl Strategy<Value = (usize, LeaseEvent)> {
+    // Sometimes a call needs the whole remaining budget.
     let exact = prop_oneof![3 => 1..600_u64, 1 => Just(u64::MAX)];
     let event = prop_oneof![
-        8 => (1..300_u64).prop_map(Event::Hold),
-        6 => (any::<usize>(), 0..=100_u64).prop_map(|(call, percent)| Event::Settle(call, percent)),
+        8 => (1..300_u64).prop_map(LeaseEvent::Hold),
+        6 => (any::<usize>(), 0..=100_u64).prop_map(|(call, percent)| LeaseEvent::Settle(call, percent)),
         4 => (prop::option::of(exact), prop::array::uniform2(1..300_u64), prop::bool::weighted(0.8))
-            .prop_map(|(exact, meanwhile, commits)| Event::Transaction { exact, meanwhile, commits }),
-        1 => Just(Event::Kill),
-        1 => (0..1_500_u64).prop_map(Event::Wait),
+            .prop_map(|(exact, meanwhile, commits)| LeaseEvent::Transaction { exact, meanwhile, commits }),
+        1 => Just(LeaseEvent::Kill),
+        1 => (0..1_500_u64).prop_map(LeaseEvent::Wait),
     ];
     (0..3_usize, event)
 }
@@ -168,11 +168,11 @@ fn event() -> impl Strategy<Value = (usize, Event)> {
 #[derive(Default)]
 struct Process {
     lease: Lease,
-    /// Calls in progress that are held in the lease.
+    /// The holds of calls in progress in the lease.
     calls: Vec<u64>,
-    /// Unwritten costs of finished calls.
+    /// Costs of finished calls that are not written yet.
     costs: Vec<u64>,
-    exact: Vec<u64>,
+    stored_holds: Vec<u64>,
 }
 
 impl Process {
@@ -193,13 +193,13 @@ proptest! {
         let (mut now, mut spent, mut total, mut leases) = (0, 0_u64, 0_u64, [0_u64; 3]);
         for (of, event) in events {
             let held_by_others = |processes: &[Process; 3], leases: &[u64; 3]| {
-                let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
+                let exact: u64 = processes.iter().flat_map(|process| &process.stored_holds).sum();
                 exact + leases.iter().enumerate().filter(|(at, _)| *at != of).map(|(_, lease)| lease).sum::<u64>()
             };
             match event {
-                Event::Wait(ms) => now += ms,
-                Event::Hold(amount) => processes[of].hold(now, amount),
-                Event::Settle(call, percent) => {
+                LeaseEvent::Wait(ms) => now += ms,
+                LeaseEvent::Hold(amount) => processes[of].hold(now, amount),
+                LeaseEvent::Settle(call, percent) => {
                     let process = &mut processes[of];
                     if !process.calls.is_empty() {
                         let held = process.calls.swap_remove(call % process.calls.len());
@@ -209,14 +209,14 @@ proptest! {
                         total += cost;
                     }
                 }
-                Event::Transaction { exact, meanwhile, commits } => {
+                LeaseEvent::Transaction { exact, meanwhile, commits } => {
                     let process = &mut processes[of];
-                    // Calls that the store held have finished by now, for a tenth of their holds.
-                    let over = process.exact.drain(..).sum::<u64>() / 10;
-                    (spent, total) = (spent + over, total + over);
+                    // Calls that the store held have finished by now. Each costs a tenth of its hold.
+                    let settled_cost = process.stored_holds.drain(..).sum::<u64>() / 10;
+                    (spent, total) = (spent + settled_cost, total + settled_cost);
                     let costs: u64 = process.costs.iter().sum();
                     process.lease.flush(costs);
-                    // Only a decision by the store recalls the lease.
+                    // The lease is recalled only if the store has to decide.
                     let (unwritten, in_use) = if exact.is_some() {
                         process.lease.recall()
                     } else {
@@ -229,10 +229,10 @@ proptest! {
                     let exact = exact.map(|amount| amount.min(account.remaining()));
                     let process = &mut processes[of];
                     if let Some(amount) = exact {
-                        process.lease.note(now, LIMIT, amount);
+                        process.lease.record_stored_hold(now, LIMIT, amount);
                     }
                     process.hold(now, meanwhile[0]);
-                    let standing = Standing {
+                    let standing = StoredBudget {
                         account: Account { held: others + exact.unwrap_or(0), ..account },
                         warned_percent: 95,
                         other_owners: 2,
@@ -243,24 +243,25 @@ proptest! {
                     process.hold(now, meanwhile[1]);
                     if commits {
                         process.lease.confirm();
-                        process.exact.extend(exact);
+                        process.stored_holds.extend(exact);
                         process.costs.clear();
                         (spent, leases[of]) = (spent + costs, amount);
                     } else {
                         process.lease.revert();
                     }
                 }
-                Event::Kill => {
-                    // The slate has the cost of finished calls, and the holds of the others.
+                LeaseEvent::Kill => {
+                    // After a restart, the journal contains the costs of finished calls and the holds of the
+                    // others.
                     let process = std::mem::take(&mut processes[of]);
-                    let under_way: u64 = process.calls.iter().chain(&process.exact).sum();
+                    let under_way: u64 = process.calls.iter().chain(&process.stored_holds).sum();
                     total += under_way;
                     spent += under_way + process.costs.iter().sum::<u64>();
                     leases[of] = 0;
                 }
             }
-            let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
-            // The amount that the store counts twice until the next plan admits nothing.
+            let exact: u64 = processes.iter().flat_map(|process| &process.stored_holds).sum();
+            // The amount that the store counts twice until the next plan cannot be used by other calls.
             let leased: u64 = processes.iter().map(|process| process.lease.committed).sum();
             prop_assert!(spent + exact + leased <= LIMIT);
             for (process, stored) in processes.iter().zip(leases) {

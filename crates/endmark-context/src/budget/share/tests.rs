@@ -1,6 +1,7 @@
 //! Simulates four instances with one budget on a virtual clock.
 //!
-//! Requests and replies are lost, instances are killed, the database has outages, and clocks have different speeds.
+//! Requests and replies are lost, instances are killed, the database has outages, and clocks run at different
+//! speeds.
 
 use proptest::prelude::*;
 
@@ -9,7 +10,7 @@ use super::*;
 const LIMIT: u64 = 1_000_000;
 const INSTANCES: usize = 4;
 
-/// A random generator: the same seed gives the same simulation.
+/// A pseudo-random generator. The same seed gives the same simulation.
 struct Dice(u64);
 
 impl Dice {
@@ -19,19 +20,19 @@ impl Dice {
     }
 }
 
-/// The state of an instance in its journal.
+/// An instance, with the state of its journal.
 #[derive(Default)]
 struct Instance {
     granted: u64,
     spent: u64,
-    /// The holds of calls in progress, with their future costs.
+    /// The hold and the actual cost of each call in progress.
     calls: Vec<(u64, u64)>,
     /// The sum of these holds.
     held: u64,
     waiting: Vec<u64>,
     is_tight: bool,
     tenure: Tenure,
-    /// Speed of its clock, in thousandths.
+    /// Speed of its clock, in thousandths of the normal speed.
     speed: u64,
 }
 
@@ -50,15 +51,15 @@ impl Instance {
         fits
     }
 
-    /// Lowers the share in the journal, then reports it.
-    fn prepare(&mut self, returns: bool, ahead: u64) -> ShareReport {
+    /// Lowers the share in the journal, and returns the report.
+    fn prepare_report(&mut self, returns: bool, ahead: u64) -> ShareReport {
         let waiting = self.waiting.iter().sum();
         let wanted = WantedShare {
             limit: LIMIT,
-            least: self.waiting.iter().copied().min().unwrap_or(0),
+            smallest_call: self.waiting.iter().copied().min().unwrap_or(0),
             waiting,
-            ahead: waiting * 8 + ahead,
-            returns: returns || self.is_tight,
+            expected: waiting * 8 + ahead,
+            returns_unused: returns || self.is_tight,
         };
         let report = wanted.report(self.granted, self.spent, self.used_amount());
         self.granted = report.granted;
@@ -66,7 +67,7 @@ impl Instance {
     }
 }
 
-struct Story {
+struct FleetSimulation {
     pool: Pool,
     shares: [Share; INSTANCES],
     instances: Vec<Instance>,
@@ -76,7 +77,7 @@ struct Story {
     outage_until_ms: u64,
 }
 
-impl Story {
+impl FleetSimulation {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
         let instance = |_| Instance { speed: 950 + dice.roll(100), ..Instance::default() };
@@ -84,11 +85,11 @@ impl Story {
         Self { pool: Pool::default(), shares: <_>::default(), instances, dice, now_ms: 0, outage_until_ms: 0 }
     }
 
-    /// One exchange of an instance. The request or the reply may be lost.
+    /// Exchanges one report with the database. Unless `is_calm`, the request or the reply may be lost.
     fn exchange(&mut self, index: usize, is_calm: bool) {
         let (returns, ahead) = (self.dice.roll(20) == 0, self.dice.roll(4_000));
         let sent_ms = self.now_ms * self.instances[index].speed / 1_000;
-        let report = self.instances[index].prepare(returns, ahead);
+        let report = self.instances[index].prepare_report(returns, ahead);
         let luck = if is_calm { 9 } else { self.dice.roll(10) };
         if self.now_ms < self.outage_until_ms || luck == 0 {
             return;
@@ -128,7 +129,7 @@ impl Story {
             80..98 => self.exchange(index, false),
             98 => self.outage_until_ms = self.now_ms + self.dice.roll(3_000),
             _ => {
-                // After a kill and a restart, calls in progress count with their holds.
+                // After a kill and a restart, calls in progress are charged their holds.
                 let instance = &mut self.instances[index];
                 let (spent, granted, speed) = (instance.used_amount(), instance.granted, instance.speed);
                 *instance = Instance { granted, spent, speed, ..Instance::default() };
@@ -150,7 +151,7 @@ impl Story {
         }
     }
 
-    /// Uses up the rest in small calls, as long as any instance admits one.
+    /// Uses up the rest of the budget with small calls, until no instance admits one.
     fn use_up(&mut self) {
         self.outage_until_ms = 0;
         let mut refused = 0;
@@ -176,7 +177,7 @@ proptest! {
 
     #[test]
     fn calls_within_their_holds_never_exceed_the_limit(seed in any::<u64>()) {
-        let mut story = Story::new(seed);
+        let mut story = FleetSimulation::new(seed);
         for _ in 0..1_000 * INSTANCES {
             story.step(100);
         }
@@ -188,7 +189,7 @@ proptest! {
 
     #[test]
     fn calls_beyond_their_holds_are_charged_and_block_admission(seed in any::<u64>()) {
-        let mut story = Story::new(seed);
+        let mut story = FleetSimulation::new(seed);
         for _ in 0..1_000 * INSTANCES {
             story.step(300);
         }
@@ -218,25 +219,25 @@ fn a_silent_instance_stops_before_its_lease_expires() {
 #[test]
 fn an_instance_cannot_report_more_than_its_grant() {
     let mut pool = Pool { spent: 10, committed: 70, is_tight: false };
-    // In the meantime, 50 of the share were freed and granted to another instance.
+    // In the meantime, 50 of the instance's share were freed and granted to another instance.
     let mut share = Share { granted: 10, spent: 10 };
     let report = ShareReport { limit: 100, granted: 60, spent: 10, used: 10, ..ShareReport::default() };
     pool.exchange(&mut share, &report, 2);
     assert_eq!((share.granted, pool.committed), (10, 70));
 }
 
-/// The variables for the number of seeds, and for the number of concurrent calls of an instance.
-const SEEDS: &str = "ENDMARK_TEST_SHARE_SEEDS";
-const CALLS: &str = "ENDMARK_TEST_SHARE_CALLS";
+/// Names of the variables for the number of seeds, and for the number of concurrent calls per instance.
+const SEEDS_VARIABLE: &str = "ENDMARK_TEST_SHARE_SEEDS";
+const CALLS_VARIABLE: &str = "ENDMARK_TEST_SHARE_CALLS";
 
-fn setting(variable: &str, default: u64) -> u64 {
+fn read_variable(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// Makes this many concurrent calls on every instance until the budget admits no more. Returns the cost of all calls, and
-/// how much calls in progress at each instance's last admission may cost beyond their holds.
-fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
-    let mut story = Story::new(seed);
+/// Makes this many concurrent calls on every instance until the budget is used up. Returns the total cost,
+/// and by how much the calls in progress at the last admissions may exceed their holds.
+fn spend_concurrently(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
+    let mut story = FleetSimulation::new(seed);
     let mut excess = [0; INSTANCES];
     let mut quiet = 0;
     while quiet < 100 * INSTANCES {
@@ -274,14 +275,14 @@ fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
 }
 
 #[test]
-fn four_instances_exceed_a_budget_only_by_their_call_excess() {
-    let calls = usize::try_from(setting(CALLS, 100)).unwrap();
+fn four_instances_exceed_a_budget_only_by_costs_beyond_holds() {
+    let calls = usize::try_from(read_variable(CALLS_VARIABLE, 100)).unwrap();
     let (mut least, mut over) = (LIMIT, 0);
-    for seed in 0..setting(SEEDS, 10) {
-        let (spent, _) = race(seed, calls, 100);
+    for seed in 0..read_variable(SEEDS_VARIABLE, 10) {
+        let (spent, _) = spend_concurrently(seed, calls, 100);
         assert!(spent <= LIMIT && spent * 100 >= LIMIT * 99, "seed {seed}: {spent}");
         least = least.min(spent);
-        let (spent, excess) = race(seed, calls, 300);
+        let (spent, excess) = spend_concurrently(seed, calls, 300);
         assert!(spent <= LIMIT + excess, "seed {seed}: {spent} with {excess} under way");
         over = over.max(spent.saturating_sub(LIMIT));
     }
@@ -296,14 +297,14 @@ fn a_share_in_use_is_refilled_before_a_call_waits() {
         granted,
         spent,
         used: spent,
-        ahead,
+        expected: ahead,
         ..ShareReport::default()
     };
-    pool.exchange(&mut share, &ShareReport { least: 50, waiting: 50, ..report(0, 0, 150) }, 1);
+    pool.exchange(&mut share, &ShareReport { smallest_call: 50, waiting: 50, ..report(0, 0, 150) }, 1);
     assert_eq!(share.granted, 200);
     pool.exchange(&mut share, &report(200, 100, 150), 1);
     assert_eq!((share.granted, pool.committed), (250, 250));
-    // A report of costs alone requests nothing, and a tight budget has nothing to spare.
+    // A report without an expected amount requests nothing. A tight budget grants nothing in advance.
     pool.exchange(&mut share, &report(250, 150, 0), 1);
     assert_eq!(share.granted, 250);
     pool.is_tight = true;
@@ -315,11 +316,11 @@ fn a_share_in_use_is_refilled_before_a_call_waits() {
 fn a_reconnected_instance_keeps_its_holds() {
     let mut pool = Pool { spent: 0, committed: 80, is_tight: false };
     let (mut share, mut other) = (Share { granted: 80, spent: 0 }, Share::default());
-    // The instance discarded its grant, because the database may have granted it to another one.
+    // The instance has discarded its grant, because the database may have granted it to another instance.
     let report = ShareReport { limit: 100, granted: 0, spent: 0, used: 60, ..ShareReport::default() };
     pool.exchange(&mut share, &report, 2);
     assert_eq!((share.granted, pool.committed), (60, 60));
-    let report = ShareReport { limit: 100, least: 50, waiting: 50, ..ShareReport::default() };
+    let report = ShareReport { limit: 100, smallest_call: 50, waiting: 50, ..ShareReport::default() };
     pool.exchange(&mut other, &report, 2);
     assert_eq!((other.granted, pool.committed), (0, 60));
 }

@@ -1,58 +1,60 @@
-//! The measurements of a simulation.
+//! The results of a simulation.
 
-use super::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES};
+use super::{LOG_BYTES_PER_ROW, ROW_BYTES, SimulationPlan};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// The result of a simulation.
+/// The results of a simulation.
 // Fields: a flat list of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimReport {
-    /// Database transactions per second, on average.
+    /// Average database transactions per second.
     pub transactions_per_second: u64,
     /// Database transactions in the busiest second.
     pub peak_transactions_per_second: u64,
-    /// Rows of calls per transaction, on average.
+    /// Average number of call rows per transaction.
     pub rows_per_transaction: u64,
-    /// Rows of calls per day.
+    /// Number of call rows per day.
     pub rows_per_day: u64,
-    /// Bytes of these rows in the database, with their index.
+    /// Bytes of these rows in the database per day, including indexes.
     pub table_bytes_per_day: u64,
-    /// Bytes of the write-ahead log per day, for each standby.
+    /// Bytes of the write-ahead log per day, for each standby server.
     pub log_bytes_per_day: u64,
-    /// Maximum number of rows that waited in the journals of all instances.
+    /// The largest number of rows that waited in the journals of all instances together.
     pub most_rows_waiting: u64,
-    /// Calls that were made.
+    /// Number of calls that were made.
     pub calls: u64,
-    /// Calls that waited for a share before they were made.
+    /// Number of calls that waited for a share before they were made.
     pub waited: u64,
-    /// Median of these waits in microseconds.
+    /// Median wait of these calls in microseconds.
     pub wait_p50_us: u64,
-    /// Their 99th percentile.
+    /// 99th percentile of the waits in microseconds.
     pub wait_p99_us: u64,
-    /// The longest wait.
+    /// The longest wait in microseconds.
     pub wait_max_us: u64,
-    /// Calls that were refused because their budget was exhausted.
+    /// Number of calls that were refused because their budget was used up.
     pub refused_by_budget: u64,
-    /// Calls that were refused because no instance or database was available.
+    /// Number of calls that were refused because no instance or no database was available.
     pub refused_without_database: u64,
     /// Limit of each budget.
     pub limit: u64,
-    /// The largest granted but unused part of a budget, in thousandths of the limit.
+    /// The largest amount of a budget that was granted but not used, in thousandths of the limit.
     pub most_idle_per_mille: u64,
-    /// The largest part of a budget that killed instances kept from others, in thousandths of the limit.
+    /// The largest amount of a budget that killed instances kept from the others, in thousandths of the
+    /// limit.
     pub most_silent_per_mille: u64,
-    /// Cost of all calls, in all budgets.
+    /// Total cost of all calls in all budgets.
     pub spent: u64,
-    /// The largest amount by which a budget was exceeded.
+    /// The largest amount by which the calls of a budget exceeded its limit.
     pub most_over: u64,
-    /// The least used budget among those that refused calls, in thousandths of the limit. `None` if no budget did.
+    /// The lowest use of a budget that refused calls, in thousandths of the limit. `None` if no budget
+    /// refused one.
     pub least_used_per_mille: Option<u64>,
 }
 
-/// Counters of a running simulation.
+/// Counters that are updated while a simulation runs.
 #[derive(Debug, Default)]
-pub(super) struct Measures {
+pub(super) struct Measurements {
     pub(super) calls: u64,
     pub(super) waits_us: Vec<u32>,
     pub(super) refused_by_budget: u64,
@@ -61,23 +63,23 @@ pub(super) struct Measures {
     pub(super) most_rows_waiting: u64,
     pub(super) most_idle: u64,
     pub(super) most_silent: u64,
-    /// Transactions per second.
+    /// Number of transactions in each second.
     pub(super) transactions: Vec<u64>,
-    /// Budgets that refused a call.
+    /// For each budget, whether it refused a call.
     pub(super) refusing: Vec<bool>,
 }
 
-impl Measures {
+impl Measurements {
     pub(super) fn record_transaction(&mut self, now_us: u64) {
-        // Ignores events after the last request.
+        // Ignore transactions after the last request.
         let second = usize::try_from(now_us / 1_000_000).unwrap_or(usize::MAX);
         if let Some(count) = self.transactions.get_mut(second) {
             *count += 1;
         }
     }
 
-    /// Returns the result, with the final cost of each budget.
-    pub(super) fn report(&self, plan: &Plan, spent: &[u64]) -> SimReport {
+    /// Returns the results. `spent` has the final cost of each budget.
+    pub(super) fn report(&self, plan: &SimulationPlan, spent: &[u64]) -> SimReport {
         let mut waits = self.waits_us.clone();
         waits.sort_unstable();
         let at = |percent: usize| waits.get((waits.len() * percent / 100).min(waits.len().max(1) - 1));

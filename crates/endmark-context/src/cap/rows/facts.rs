@@ -1,36 +1,36 @@
-//! Facts about a row: its scalar values by column, and whether it reports an error.
+//! Collects facts about a row: its scalar values by column, and whether it reports an error.
 
 use crate::cap::error_signs;
-use crate::cap::json::{Kind, Node};
+use crate::cap::json::{JsonNode, Kind};
 
-/// Nested values up to this depth are separate columns.
+/// Nested values down to this level are treated as separate columns.
 const MAX_COLUMN_LEVELS: usize = 3;
-/// Seed of the column hashes.
-const ROOT: u64 = 0x517c_c1b7_2722_0a95;
-/// Only this many bytes of a longer text are hashed, together with its length.
-const LONGEST_VALUE_BYTES: usize = 64;
+/// Initial value of the column hashes.
+const ROOT_COLUMN_HASH: u64 = 0x517c_c1b7_2722_0a95;
+/// Of a longer value, only this many bytes and the length are hashed.
+const MAX_HASHED_BYTES: usize = 64;
 
-/// One value of a row.
+/// One scalar value of a row.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cap) struct Fact<'a> {
+pub(in crate::cap) struct ColumnFact<'a> {
     pub(super) column: u64,
     pub(super) kind: Kind,
     pub(super) text: &'a str,
 }
 
-/// Facts about a row.
+/// The facts about a row.
 #[derive(Debug, Default)]
-pub(in crate::cap) struct Facts<'a> {
-    pub(super) list: Vec<Fact<'a>>,
-    /// The shape of the error that the row reports.
+pub(in crate::cap) struct RowFacts<'a> {
+    pub(super) list: Vec<ColumnFact<'a>>,
+    /// Hash of the error's shape. `None` if the row does not report an error.
     pub(super) error: Option<u64>,
 }
 
-impl Fact<'_> {
-    /// Returns a hash of the value.
-    pub(super) fn collect_value(self) -> u64 {
+impl ColumnFact<'_> {
+    /// Returns a hash of the value's text.
+    pub(super) fn value_hash(self) -> u64 {
         let text = self.text.as_bytes();
-        error_signs::hash(text.len() as u64, &text[..text.len().min(LONGEST_VALUE_BYTES)])
+        error_signs::update_hash(text.len() as u64, &text[..text.len().min(MAX_HASHED_BYTES)])
     }
 
     pub(super) fn number(self) -> Option<f64> {
@@ -40,24 +40,25 @@ impl Fact<'_> {
     }
 }
 
-impl<'a> Facts<'a> {
-    /// Collects the facts of a JSON value and everything in it. Examines its words from the first hint of an error.
+impl<'a> RowFacts<'a> {
+    /// Collects the facts of a JSON value with all nested values. Searches for error words from
+    /// the byte offset `hint` on.
     pub(in crate::cap) fn collect_json(
         &mut self,
         text: &'a str,
-        nodes: &[Node],
+        nodes: &[JsonNode],
         node: usize,
         hint: Option<usize>,
     ) {
         self.clear();
-        self.collect_value(text, nodes, node, ROOT, 0);
+        self.collect_value(text, nodes, node, ROOT_COLUMN_HASH, 0);
         let row = source(text, &nodes[node]);
         if hint.is_some_and(|hint| error_signs::reports_error_from(row, hint)) {
-            self.error = Some(error_signs::shape(row));
+            self.error = Some(error_signs::line_shape(row));
         }
     }
 
-    /// Collects the facts of a record from its fields and column names.
+    /// Collects the facts of a CSV record. Its fields have these column names.
     pub(in crate::cap) fn collect_record(
         &mut self,
         record: &str,
@@ -66,29 +67,29 @@ impl<'a> Facts<'a> {
     ) {
         self.clear();
         for (index, text) in fields.enumerate() {
-            let column = error_signs::hash(ROOT, &index.to_le_bytes());
+            let column = error_signs::update_hash(ROOT_COLUMN_HASH, &index.to_le_bytes());
             let kind = field_kind(text);
-            self.list.push(Fact { column, kind, text });
+            self.list.push(ColumnFact { column, kind, text });
             let is_error = names.get(index).is_some_and(|name| error_signs::is_error_key(name));
             if is_error && kind != Kind::Null && !EMPTY_VALUES.contains(&text) {
                 self.error = Some(column);
             }
         }
         if error_signs::reports_error(record) {
-            self.error = Some(error_signs::shape(record));
+            self.error = Some(error_signs::line_shape(record));
         }
     }
 
-    /// Collects the facts of a row whose format differs from the others.
-    pub(in crate::cap) fn collect_unlike(&mut self, row: &'a str) {
+    /// Collects the facts of a row that does not have the format of the others.
+    pub(in crate::cap) fn collect_unparsed(&mut self, row: &'a str) {
         self.clear();
-        self.list.push(Fact { column: 0, kind: Kind::String, text: row });
+        self.list.push(ColumnFact { column: 0, kind: Kind::String, text: row });
     }
 
-    /// Records that a key names an error, for a member with content.
-    pub(in crate::cap) fn with_key(&mut self, key: &str, is_there: bool) {
+    /// Records an error if the key names one and its value is not empty.
+    pub(in crate::cap) fn note_key(&mut self, key: &str, is_there: bool) {
         if is_there && error_signs::is_error_key(key) {
-            self.error = self.error.or(Some(ROOT));
+            self.error = self.error.or(Some(ROOT_COLUMN_HASH));
         }
     }
 
@@ -97,9 +98,9 @@ impl<'a> Facts<'a> {
         self.error = None;
     }
 
-    fn collect_value(&mut self, text: &'a str, nodes: &[Node], index: usize, column: u64, depth: usize) {
+    fn collect_value(&mut self, text: &'a str, nodes: &[JsonNode], index: usize, column: u64, depth: usize) {
         let node = &nodes[index];
-        self.list.push(Fact {
+        self.list.push(ColumnFact {
             column,
             kind: node.kind,
             text: if node.count > 0 { "" } else { source(text, node) },
@@ -112,9 +113,9 @@ impl<'a> Facts<'a> {
         while child < node.next as usize && item < 64 {
             let (key, value) = if is_object { (source(text, &nodes[child]), child + 1) } else { ("", child) };
             let name = if is_object {
-                error_signs::hash(column, key.as_bytes())
+                error_signs::update_hash(column, key.as_bytes())
             } else {
-                error_signs::hash(column, &item.to_le_bytes())
+                error_signs::update_hash(column, &item.to_le_bytes())
             };
             let own = &nodes[value];
             if is_object && error_signs::is_error_key(unquote_key(key)) && has_content(text, own) {
@@ -126,23 +127,23 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether a value has content. An `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
-pub(in crate::cap) fn has_content(text: &str, node: &Node) -> bool {
+/// Whether a value is not empty. An `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
+pub(in crate::cap) fn has_content(text: &str, node: &JsonNode) -> bool {
     match node.kind {
         Kind::Array | Kind::Object => node.count > 0,
         _ => !EMPTY_VALUES.contains(&source(text, node)),
     }
 }
 
-/// Values without content.
+/// Values that count as empty.
 const EMPTY_VALUES: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
 
-/// Returns a key as written, without its quotation marks.
+/// Returns a key as it is written, without quotation marks.
 fn unquote_key(key: &str) -> &str {
     key.get(1..key.len() - 1).unwrap_or(key)
 }
 
-fn source<'a>(text: &'a str, node: &Node) -> &'a str {
+fn source<'a>(text: &'a str, node: &JsonNode) -> &'a str {
     &text[node.begin as usize..node.end as usize]
 }
 

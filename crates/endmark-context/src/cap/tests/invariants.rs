@@ -6,10 +6,10 @@ use endmark_envelope::WarningKind;
 use serde_json::Value;
 
 use crate::cap::table::csv;
-use crate::cap::{Capped, Capper, Format, Limits, RequestedFormat, Unit, cap, marker};
+use crate::cap::{CappedValue, Capper, Format, Limits, RequestedFormat, Unit, cap, marker};
 
-/// A simple tokenizer for tests: words between spaces, in parts of three characters.
-pub(super) fn words(text: &str) -> usize {
+/// A simple tokenizer for tests. Each word is split into tokens of three characters.
+pub(super) fn count_test_tokens(text: &str) -> usize {
     text.split(' ').map(|word| 1 + word.chars().count() / 3).sum()
 }
 
@@ -21,8 +21,13 @@ fn size(text: &str, limits: &Limits) -> usize {
     }
 }
 
-/// Caps a value at once and in chunks, and checks the results.
-pub(super) fn check(bytes: &[u8], requested_format: RequestedFormat, limits: &Limits, chunk: usize) {
+/// Caps a value at once and in chunks, and checks both results.
+pub(super) fn assert_invariants(
+    bytes: &[u8],
+    requested_format: RequestedFormat,
+    limits: &Limits,
+    chunk: usize,
+) {
     let capped = cap(bytes, requested_format, limits);
     let mut in_chunks = Capper::new(requested_format, limits.clone()).unwrap();
     let pushed: Result<(), _> = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
@@ -53,7 +58,7 @@ pub(super) fn check(bytes: &[u8], requested_format: RequestedFormat, limits: &Li
     assert_rows_from_input(&capped, original);
 }
 
-fn assert_rows_from_input(capped: &Capped, original: &str) {
+fn assert_rows_from_input(capped: &CappedValue, original: &str) {
     match capped.format {
         Format::Text | Format::Diff => {
             for line in capped.text.lines().filter(|line| marker::parse_line(line).is_none()) {
@@ -65,7 +70,7 @@ fn assert_rows_from_input(capped: &Capped, original: &str) {
             else {
                 panic!("no JSON: {}", capped.text);
             };
-            is_part(&shown, &whole);
+            assert_is_part(&shown, &whole);
         }
         Format::JsonLines => {
             let rows: HashSet<&str> = original.lines().collect();
@@ -78,7 +83,8 @@ fn assert_rows_from_input(capped: &Capped, original: &str) {
             let columns = |text: &str| csv::fields(text, delimiter).count();
             if records(original).iter().all(|record| columns(record) == columns(&records(original)[0])) {
                 let originals: HashSet<String> = records(original).into_iter().collect();
-                // If the delimiters alone exceed the limit, the result is a table of one column with only the marker.
+                // If the delimiters alone exceed the limit, the result is a table with one column that
+                // contains only the marker.
                 let shown = records(&capped.text);
                 let is_bare = shown.len() == 1 && shown[0].contains("left out …]") && columns(&shown[0]) == 1;
                 for record in shown.into_iter().filter(|_| !is_bare) {
@@ -105,8 +111,8 @@ fn records(text: &str) -> Vec<String> {
     records
 }
 
-/// Whether one value contains the other: each value at its path, or in a list in the same order.
-fn is_part(shown: &Value, whole: &Value) {
+/// Asserts that `whole` contains `shown`: each value at its path, and list items in the same order.
+fn assert_is_part(shown: &Value, whole: &Value) {
     match (shown, whole) {
         (Value::Array(shown), Value::Array(whole)) => {
             let shown: Vec<&Value> =
@@ -116,7 +122,7 @@ fn is_part(shown: &Value, whole: &Value) {
         (Value::Object(shown), Value::Object(whole)) if whole.get("original_chars").is_none() => {
             for (key, value) in shown.iter().filter(|(key, _)| *key != "endmark_omitted") {
                 match whole.get(key) {
-                    Some(whole) => is_part(value, whole),
+                    Some(whole) => assert_is_part(value, whole),
                     None => assert!(shown.contains_key("original_chars"), "{key} is not of the input"),
                 }
             }

@@ -1,26 +1,26 @@
-//! Consecutive parts of a text in one buffer.
+//! Stores consecutive parts of a text in one buffer.
 
 use crate::cap::marker::OmittedAmount;
 
-/// A part of a text: a line, or part of a long line.
+/// A part of a text: a line, or a piece of a long line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct TextPart<'a> {
     /// Index of the part, from 0.
     pub(super) at: u64,
     pub(super) text: &'a str,
     /// Size in the unit of the limit.
     pub(super) size: usize,
-    /// Sum of the parts before it.
+    /// Total amount of the parts before this one.
     pub(super) before: OmittedAmount,
-    /// The amount that is omitted without this part.
+    /// The amount that is omitted if this part is not kept.
     pub(super) weight: OmittedAmount,
 }
 
-/// Consecutive parts.
+/// Consecutive parts of a text.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct TextRun {
     text: String,
-    parts: Vec<Place>,
+    parts: Vec<PartEnd>,
     /// Index of the first part.
     first: u64,
     before: OmittedAmount,
@@ -28,20 +28,20 @@ pub(super) struct Run {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct PartEnd {
     end: usize,
     size: usize,
     after: OmittedAmount,
 }
 
-impl Run {
-    pub(super) fn push(&mut self, part: Part<'_>) {
+impl TextRun {
+    pub(super) fn push(&mut self, part: TextPart<'_>) {
         if self.parts.is_empty() {
             (self.first, self.before) = (part.at, part.before);
         }
         self.text.push_str(part.text);
         self.size = self.size.saturating_add(part.size);
-        self.parts.push(Place {
+        self.parts.push(PartEnd {
             end: self.text.len(),
             size: part.size,
             after: part.before.plus(part.weight),
@@ -64,7 +64,7 @@ impl Run {
         self.parts.is_empty()
     }
 
-    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = Part<'_>> {
+    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = TextPart<'_>> {
         (0..self.parts.len()).map(|index| {
             let place = self.parts[index];
             let (begin, before) = index
@@ -74,7 +74,7 @@ impl Run {
                 lines: place.after.lines - before.lines,
                 chars: place.after.chars - before.chars,
             };
-            Part {
+            TextPart {
                 at: self.first + index as u64,
                 text: &self.text[begin..place.end],
                 size: place.size,

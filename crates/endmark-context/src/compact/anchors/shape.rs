@@ -1,17 +1,17 @@
-//! Classifies a word by its shape (CX-4), because no word list contains the ids of every system.
+//! Classifies words by their form (CX-4), because no list of words can contain the ids of every system.
 
-/// The shape of a word.
+/// The form of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shape {
+pub(crate) enum WordShape {
     /// A URL with a scheme.
     Url,
     /// A path or a file name.
     File,
-    /// Letters and digits together, or joined words with a digit: ids, codes, hashes, versions, mail addresses.
+    /// Letters mixed with digits, or joined words with a digit: ids, codes, hashes, versions, mail addresses.
     Identifier,
     /// A date or a time.
     Date,
-    /// A number, with its unit or currency sign.
+    /// A number, possibly with a unit or a currency sign.
     Number,
     /// Anything else.
     Word,
@@ -20,14 +20,14 @@ pub(crate) enum Shape {
 /// Longer words are data, not anchors.
 const MAX_WORD_BYTES: usize = 200;
 
-/// Most letters of a file extension.
-const MAX_ENDING_BYTES: usize = 5;
+/// Maximum length of a file extension.
+const MAX_EXTENSION_BYTES: usize = 5;
 
-/// Returns the shape of a word without the punctuation around it.
-pub(crate) fn word_shape(word: &str) -> Shape {
+/// Returns the shape of a word. The caller has removed surrounding punctuation.
+pub(crate) fn word_shape(word: &str) -> WordShape {
     // Fast path: most words consist of lower-case ASCII letters.
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Shape::Word;
+        return WordShape::Word;
     }
     let (mut letters, mut digits, mut joints, mut others) = (0_usize, 0_usize, 0_usize, 0_usize);
     for character in word.chars() {
@@ -39,25 +39,26 @@ pub(crate) fn word_shape(word: &str) -> Shape {
         }
     }
     if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
-        return Shape::Word;
+        return WordShape::Word;
     }
     // Fast path: most other words consist only of letters.
     if digits + joints + others == 0 {
-        // Codes often consist only of capitals.
+        // Words in capitals only are often codes.
         let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-        return if is_code || is_joined(word) { Shape::Identifier } else { Shape::Word };
+        return if is_code || is_joined(word) { WordShape::Identifier } else { WordShape::Word };
     }
-    // A word with fewer joints has no `://`, and a search in each word costs more than the other checks.
+    // Only words with at least three joints can contain `://`. Searching every word would cost more than all
+    // other checks.
     if joints >= 3
         && word.split_once("://").is_some_and(|(scheme, rest)| is_plain(scheme) && !rest.is_empty())
     {
-        return Shape::Url;
+        return WordShape::Url;
     }
     if joints > 0 && is_date(word) {
-        return Shape::Date;
+        return WordShape::Date;
     }
     if others == 0 && joints > 0 && is_file(word, digits) {
-        return Shape::File;
+        return WordShape::File;
     }
     let behind_sign = word.trim_start_matches(['-', '+', '$', '€', '£', '¥']);
     if behind_sign.starts_with(|sign: char| sign.is_ascii_digit())
@@ -65,13 +66,17 @@ pub(crate) fn word_shape(word: &str) -> Shape {
         && !behind_sign.contains('-')
         && word.chars().all(is_numeric)
     {
-        return Shape::Number;
+        return WordShape::Number;
     }
-    if others == 0 && letters > 0 && (digits > 0 || is_joined(word) || is_address(word)) {
-        return Shape::Identifier;
+    if others == 0 && letters > 0 && (digits > 0 || is_joined(word) || is_mail_address(word)) {
+        return WordShape::Identifier;
     }
-    // Groups of digits, as in card, telephone and account numbers.
-    if others == 0 && letters == 0 && digits >= 4 && joints > 0 { Shape::Identifier } else { Shape::Word }
+    // Groups of digits, as in card, phone and account numbers.
+    if others == 0 && letters == 0 && digits >= 4 && joints > 0 {
+        WordShape::Identifier
+    } else {
+        WordShape::Word
+    }
 }
 
 fn is_plain(word: &str) -> bool {
@@ -82,7 +87,7 @@ fn is_numeric(character: char) -> bool {
     character.is_ascii_digit() || character.is_alphabetic() || ".,%$€£¥+-".contains(character)
 }
 
-/// Whether words are joined as in code: `snake_case`, `SCREAMING_CASE`, `camelCase`.
+/// Whether words are joined as in code: `snake_case`, `SCREAMING_CASE` or `camelCase`.
 fn is_joined(word: &str) -> bool {
     let joined = word.trim_matches('_').contains('_');
     let humps =
@@ -90,11 +95,11 @@ fn is_joined(word: &str) -> bool {
     joined || humps
 }
 
-fn is_address(word: &str) -> bool {
+fn is_mail_address(word: &str) -> bool {
     word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
 }
 
-/// Whether the word is a date of a four-digit year and two more groups, or a time of day, or both.
+/// Whether the word is a date (a four-digit year and two more groups), a time of day, or both.
 fn is_date(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_digit() || b"-/:TZ.+".contains(&byte);
     if !word.bytes().all(is_part) {
@@ -112,16 +117,16 @@ fn is_date(word: &str) -> bool {
     is_day || is_time
 }
 
-/// Whether the word is a path of several steps, or a name with an extension.
+/// Whether the word is a path with several segments, or a file name with an extension.
 fn is_file(word: &str, digits: usize) -> bool {
-    // Removes a drive letter.
+    // Remove a drive letter.
     let word = word.get(1..).filter(|rest| rest.starts_with(":\\")).map_or(word, |rest| &rest[1..]);
     let steps = word.split(['/', '\\']).filter(|step| !step.is_empty()).count();
     let is_rooted = word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../");
     let last = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let has_ending = last.rsplit_once('.').is_some_and(|(name, ending)| {
         !name.is_empty()
-            && (1..=MAX_ENDING_BYTES).contains(&ending.len())
+            && (1..=MAX_EXTENSION_BYTES).contains(&ending.len())
             && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && ending.bytes().any(|byte| byte.is_ascii_lowercase())
     });
@@ -132,9 +137,10 @@ fn is_file(word: &str, digits: usize) -> bool {
             || steps > 2)
 }
 
-/// Whether a word is unpronounceable: it has this many consonants in a row, which is frequent only in codes.
-pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
-    if word.len() < MIN_STRANGE_BYTES {
+/// Whether a word has this many consonants in a row. Such words are unpronounceable, so they are usually
+/// codes.
+pub(crate) fn is_unpronounceable(word: &str, consonants: usize) -> bool {
+    if word.len() < MIN_UNPRONOUNCEABLE_BYTES {
         return false;
     }
     let (mut run, mut longest) = (0, 0);
@@ -150,9 +156,9 @@ pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
 }
 
 /// Shorter words may be abbreviations.
-const MIN_STRANGE_BYTES: usize = 6;
+const MIN_UNPRONOUNCEABLE_BYTES: usize = 6;
 
-/// Bytes that may end a word: separators, and the first bytes of white space outside ASCII.
+/// Bytes that may end a word: separators, and the first bytes of non-ASCII white space.
 static MAY_END_WORD: [bool; 256] = {
     let bytes = b" \t\n\x0b\x0c\r\"'`()[]{}<>|,;*\xc2\xe1\xe2\xe3";
     let mut table = [false; 256];
@@ -164,7 +170,7 @@ static MAY_END_WORD: [bool; 256] = {
     table
 };
 
-/// Returns the words of a text, without the punctuation around them.
+/// Returns the words of a text without surrounding punctuation.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let parts = std::iter::from_fn(move || {
@@ -177,7 +183,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     parts.map(without_punctuation).filter(|word| !word.is_empty())
 }
 
-/// Returns the position of the first separator, or the length of a text without one.
+/// Returns the position of the first separator, or the length of the text if there is no separator.
 fn word_end(text: &str) -> usize {
     let mut end = 0;
     loop {
@@ -208,15 +214,15 @@ mod tests {
     #[test]
     fn words_are_classified_by_shape() {
         for (shape, words) in [
-            (Shape::Url, "https://example.com/a?b=1 postgres://u@h/db"),
-            (Shape::File, "src/main.rs /etc/hosts ~/.ssh/config Cargo.toml ../x C:\\a\\b.txt a/b/c"),
+            (WordShape::Url, "https://example.com/a?b=1 postgres://u@h/db"),
+            (WordShape::File, "src/main.rs /etc/hosts ~/.ssh/config Cargo.toml ../x C:\\a\\b.txt a/b/c"),
             (
-                Shape::Identifier,
+                WordShape::Identifier,
                 "mia_li_3668 3RK2T9 HAT069 call-9f3a a1b2c3d4e5 max_tokens camelCase x@example.com 4111-1111-2222 v2.0.1a",
             ),
-            (Shape::Date, "2024-05-20 2024-05-20T15:00:00 15:04 2024/05/20"),
-            (Shape::Number, "158 $1,200.50 98% 12ms -3.5"),
-            (Shape::Word, "Hello economy and self-employed é --"),
+            (WordShape::Date, "2024-05-20 2024-05-20T15:00:00 15:04 2024/05/20"),
+            (WordShape::Number, "158 $1,200.50 98% 12ms -3.5"),
+            (WordShape::Word, "Hello economy and self-employed é --"),
         ] {
             for word in words.split(' ') {
                 assert_eq!(word_shape(word), shape, "{word}");
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn all_white_space_separates_words_and_no_other_letter_does() {
+    fn only_white_space_and_separators_end_words() {
         for sign in '\0'..='\u{FFFF}' {
             let text = format!("a{sign}b");
             let count = words(&text).count();

@@ -41,14 +41,14 @@ fn plans_and_decisions_are_found_by_their_form() {
     assert_eq!(anchors_of_kind(&anchors, AnchorKind::Todo), [("", "write the docs")]);
     let plan = r#"{"todos": [{"content": "ship it", "status": "pending"}, {"content": "plan", "status": "completed"}]}"#;
     let mut anchors = Vec::new();
-    tree::anchors(&tree::parse(plan).unwrap(), Source::Argument, &mut anchors);
+    tree::add_json_anchors(&tree::parse(plan).unwrap(), AnchorSource::Argument, &mut anchors);
     assert_eq!(anchors_of_kind(&anchors, AnchorKind::Todo), [("", "ship it")]);
 }
 
 #[test]
 fn a_call_records_its_outcome() {
     let ended = |text: &'static str, is_error| {
-        call::outcome(Some(&ToolResult { text: text.into(), is_error, ..ToolResult::default() }))
+        call::describe_outcome(Some(&ToolResult { text: text.into(), is_error, ..ToolResult::default() }))
     };
     assert_eq!(ended("{\"exit_code\": 0, \"stdout\": \"\"}", false), "exit 0");
     assert_eq!(
@@ -58,8 +58,8 @@ fn a_call_records_its_outcome() {
     assert_eq!(ended("no such file", true), "failed: no such file");
     assert_eq!(ended("[1, 2, 3]", false), "3 items");
     assert_eq!(ended("a\nb", false), "2 lines");
-    assert_eq!(call::outcome(None), "no result");
-    // A placeholder for a missing result has the same outcome in every format.
+    assert_eq!(call::describe_outcome(None), "no result");
+    // The placeholder for a missing result has the same outcome in every format.
     assert_eq!(ended("No result was recorded for this call.", true), "no result");
     assert_eq!(ended(r#"{"error":"No result was recorded for this call."}"#, true), "no result");
     let call = Call {
@@ -68,5 +68,5 @@ fn a_call_records_its_outcome() {
         arguments: r#"{"cmd": "make -j", "n": 2}"#.into(),
         can_be_answered: true,
     };
-    assert_eq!(call::describe(&call, tree::parse(&call.arguments).as_ref()), "run(make -j, 2)");
+    assert_eq!(call::describe_call(&call, tree::parse(&call.arguments).as_ref()), "run(make -j, 2)");
 }

@@ -1,17 +1,17 @@
-//! Anchors in text: the user's lines, the model's statements, and the output of tools.
+//! Collects anchors in text: the user's lines, the model's statements, and the output of tools.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{Anchor, AnchorKind, Shape, Source, is_strange, word_shape, words};
+use super::{Anchor, AnchorKind, AnchorSource, WordShape, is_unpronounceable, word_shape, words};
 
-/// Longest value that is kept, in characters.
+/// Maximum characters of a value. A longer value is cut.
 pub(crate) const MAX_VALUE_CHARS: usize = 160;
-/// Longest user line that is kept, in characters.
-const MAX_SAID_CHARS: usize = 400;
-/// Most error lines that are taken from one output.
+/// Maximum characters of a user's line. A longer line is cut.
+const MAX_USER_LINE_CHARS: usize = 400;
+/// Maximum number of error lines from one output.
 const MAX_ERRORS: usize = 8;
 
 /// Words with which programs report errors.
@@ -31,7 +31,7 @@ const ERROR_WORDS: [&str; 12] = [
 ];
 
 /// Phrases with which a model begins to state a decision.
-const DECISION_BEGINNINGS: [&str; 10] = [
+const DECISION_PHRASES: [&str; 10] = [
     "decision",
     "decided",
     "we decided",
@@ -44,10 +44,10 @@ const DECISION_BEGINNINGS: [&str; 10] = [
     "i chose",
 ];
 
-/// Prefixes of an open step in a list.
-const OPEN_STEPS: [&str; 3] = ["- [ ]", "* [ ]", "+ [ ]"];
+/// Prefixes of unfinished steps in a list.
+const OPEN_STEP_PREFIXES: [&str; 3] = ["- [ ]", "* [ ]", "+ [ ]"];
 
-/// Returns a text on one line with single spaces.
+/// Returns a text on one line. Runs of white space become single spaces.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -59,13 +59,13 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Returns a text on one line, cut visibly after `most` characters.
-pub(crate) fn clip(text: &str, most: usize) -> Cow<'_, str> {
+/// Returns a text on one line. After `most` characters it is cut, with a mark at the end.
+pub(crate) fn clip_line(text: &str, most: usize) -> Cow<'_, str> {
     // A text never has more characters than bytes.
     if text.len() <= most && is_one_line(text) {
         return Cow::Borrowed(text);
     }
-    let mut line = one_line(text.get(..floor(text, most * 8)).unwrap_or(text));
+    let mut line = one_line(text.get(..floor_char_boundary(text, most * 8)).unwrap_or(text));
     if let Some((at, _)) = line.char_indices().nth(most) {
         line.truncate(at);
         line.push('…');
@@ -73,7 +73,7 @@ pub(crate) fn clip(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Whether a text is not empty and [`one_line`] would not change it.
+/// Whether [`one_line`] would not change the text. An empty text does not count.
 fn is_one_line(text: &str) -> bool {
     let mut before = ' ';
     let is_inside = text.chars().all(|character| {
@@ -84,49 +84,54 @@ fn is_one_line(text: &str) -> bool {
     is_inside && before != ' '
 }
 
-fn floor(text: &str, at: usize) -> usize {
+fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Adds each line of the user, and the exact values in it.
+/// Adds every line of the user's text, and the exact values in it.
 pub(super) fn add_user_lines<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if !todo(line, anchors) {
-            let value = clip(line, MAX_SAID_CHARS);
+        if !add_open_step(line, anchors) {
+            let value = clip_line(line, MAX_USER_LINE_CHARS);
             anchors.push(Anchor {
                 kind: AnchorKind::UserLine,
                 key: Cow::default(),
                 value,
-                place: Source::User,
+                place: AnchorSource::User,
             });
         }
-        add_exact_values(line, Source::User, anchors);
+        add_exact_values(line, AnchorSource::User, anchors);
     }
 }
 
-/// Adds the model's decisions, its open steps, and the exact values in its text.
+/// Adds the model's decisions, its unfinished steps, and the exact values in its text.
 pub(super) fn add_assistant_lines<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if !todo(line, anchors) && is_decision(line) {
-            let value = clip(line, MAX_VALUE_CHARS);
-            let place = Source::Assistant;
+        if !add_open_step(line, anchors) && is_decision(line) {
+            let value = clip_line(line, MAX_VALUE_CHARS);
+            let place = AnchorSource::Assistant;
             anchors.push(Anchor { kind: AnchorKind::Decision, key: Cow::default(), value, place });
         }
-        add_exact_values(line, Source::Assistant, anchors);
+        add_exact_values(line, AnchorSource::Assistant, anchors);
     }
 }
 
 fn is_decision(line: &str) -> bool {
     let begins: String = line.trim_start_matches(['-', '*', '#', '_', ' ']).chars().take(16).collect();
     let begins = begins.to_lowercase();
-    DECISION_BEGINNINGS.iter().any(|beginning| begins.starts_with(beginning))
+    DECISION_PHRASES.iter().any(|beginning| begins.starts_with(beginning))
 }
 
-fn todo<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
-    let step = OPEN_STEPS.iter().find_map(|open| line.strip_prefix(open));
+fn add_open_step<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
+    let step = OPEN_STEP_PREFIXES.iter().find_map(|open| line.strip_prefix(open));
     let Some(step) = step.map(str::trim).filter(|step| !step.is_empty()) else { return false };
-    let value = clip(step, MAX_VALUE_CHARS);
-    anchors.push(Anchor { kind: AnchorKind::Todo, key: Cow::default(), value, place: Source::Assistant });
+    let value = clip_line(step, MAX_VALUE_CHARS);
+    anchors.push(Anchor {
+        kind: AnchorKind::Todo,
+        key: Cow::default(),
+        value,
+        place: AnchorSource::Assistant,
+    });
     true
 }
 
@@ -143,7 +148,7 @@ pub(super) fn add_output_lines<'a>(
             errors += 1;
             first_error = first_error.or(Some(line));
         }
-        add_exact_values(line, Source::Result, anchors);
+        add_exact_values(line, AnchorSource::Result, anchors);
     }
     if is_error && errors == 0 {
         add_first_error(text, anchors);
@@ -159,11 +164,11 @@ pub(super) fn add_first_error<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) 
 }
 
 fn push_error<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) {
-    let value = clip(line, MAX_VALUE_CHARS);
-    anchors.push(Anchor { kind: AnchorKind::Error, key: Cow::default(), value, place: Source::Result });
+    let value = clip_line(line, MAX_VALUE_CHARS);
+    anchors.push(Anchor { kind: AnchorKind::Error, key: Cow::default(), value, place: AnchorSource::Result });
 }
 
-/// Whether a line reports an error: one of its words begins with an error word.
+/// Whether a line reports an error, because one of its words begins with an error word.
 pub(crate) fn is_error_line(line: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(ERROR_WORDS).ok());
@@ -172,17 +177,17 @@ pub(crate) fn is_error_line(line: &str) -> bool {
     words.find_iter(line).any(|found| begins(found.start()))
 }
 
-/// Adds the words of a line that are useful only if they are exact.
-pub(crate) fn add_exact_values<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
+/// Adds the values of a line that are useful only if they are exact, such as ids and paths.
+pub(crate) fn add_exact_values<'a>(line: &'a str, place: AnchorSource, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
         let kind = match word_shape(word) {
-            Shape::Url => AnchorKind::Url,
-            Shape::File => AnchorKind::File,
-            Shape::Identifier | Shape::Date => AnchorKind::Identifier,
-            // A single digit is usually an item number.
-            Shape::Number if word.len() > 1 => AnchorKind::Number,
-            Shape::Word if is_strange(word, 5) => AnchorKind::Identifier,
-            Shape::Number | Shape::Word => continue,
+            WordShape::Url => AnchorKind::Url,
+            WordShape::File => AnchorKind::File,
+            WordShape::Identifier | WordShape::Date => AnchorKind::Identifier,
+            // A single digit is usually the number of a list item.
+            WordShape::Number if word.len() > 1 => AnchorKind::Number,
+            WordShape::Word if is_unpronounceable(word, 5) => AnchorKind::Identifier,
+            WordShape::Number | WordShape::Word => continue,
         };
         anchors.push(Anchor { kind, key: Cow::default(), value: Cow::Borrowed(word), place });
     }

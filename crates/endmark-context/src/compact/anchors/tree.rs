@@ -1,4 +1,4 @@
-//! Anchors in JSON: every value with the name of its field.
+//! Collects anchors in JSON: every value with the name of its field.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,20 +6,20 @@ use std::collections::HashSet;
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-use super::text::{MAX_VALUE_CHARS, add_exact_values, clip, is_error_line};
-use super::{Anchor, AnchorKind, Shape, Source, word_shape};
+use super::text::{MAX_VALUE_CHARS, add_exact_values, clip_line, is_error_line};
+use super::{Anchor, AnchorKind, AnchorSource, WordShape, word_shape};
 
-/// Longer strings (in characters) are not values, but texts that are searched for anchors.
+/// A longer string is not a value, but text in which anchors are searched.
 const MAX_STRING_CHARS: usize = 80;
-/// A name with at least this many digits is an id, regardless of its value.
-const MIN_DIGITS: usize = 3;
-/// States of an open step of a plan.
+/// A field name with at least this many digits is an id, whatever its value is.
+const MIN_ID_DIGITS: usize = 3;
+/// States of an unfinished step in a plan.
 const OPEN_STATES: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
-/// Names of the field with the description of a step.
+/// Names of fields that may contain the description of a step.
 const STEP_NAMES: [&str; 6] = ["content", "step", "title", "text", "task", "description"];
 
 /// Adds the names of all fields in a JSON text.
-pub(super) fn names(text: &str, names: &mut HashSet<String>) {
+pub(super) fn collect_names(text: &str, names: &mut HashSet<String>) {
     fn walk(value: &Value, found: &mut HashSet<String>) {
         match value {
             Value::Object(fields) => {
@@ -39,7 +39,7 @@ pub(super) fn names(text: &str, names: &mut HashSet<String>) {
     }
 }
 
-/// Parses a text that is a JSON object or array.
+/// Parses a JSON object or array. Returns `None` for any other text.
 pub(super) fn parse(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
@@ -49,16 +49,16 @@ pub(super) fn parse(text: &str) -> Option<Value> {
 }
 
 /// Adds the anchors of a JSON value.
-pub(super) fn anchors(value: &Value, place: Source, anchors: &mut Vec<Anchor<'_>>) {
-    Walk { place, anchors }.collect_value("", value);
+pub(super) fn add_json_anchors(value: &Value, place: AnchorSource, anchors: &mut Vec<Anchor<'_>>) {
+    AnchorCollector { place, anchors }.collect_value("", value);
 }
 
-struct Walk<'w, 'a> {
-    place: Source,
+struct AnchorCollector<'w, 'a> {
+    place: AnchorSource,
     anchors: &'w mut Vec<Anchor<'a>>,
 }
 
-impl Walk<'_, '_> {
+impl AnchorCollector<'_, '_> {
     fn collect_value(&mut self, name: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -67,7 +67,8 @@ impl Walk<'_, '_> {
                 }
                 let is_table = is_table(fields);
                 for (inner, value) in fields {
-                    // The names in a table object are ids. They belong to the field that contains the object.
+                    // In a table object, the field names are ids. They are values of the field that contains
+                    // the object.
                     if is_table || is_row_id(inner, value) {
                         self.push(AnchorKind::Identifier, name, inner);
                         self.collect_value(name, value);
@@ -94,25 +95,25 @@ impl Walk<'_, '_> {
             return;
         }
         let kind = match word_shape(text) {
-            Shape::Url => AnchorKind::Url,
-            Shape::File => AnchorKind::File,
-            Shape::Number => AnchorKind::Number,
-            // An error word in a call's arguments, such as a filter for errors, is not an error.
-            Shape::Word
-                if self.place == Source::Result
+            WordShape::Url => AnchorKind::Url,
+            WordShape::File => AnchorKind::File,
+            WordShape::Number => AnchorKind::Number,
+            // In the arguments of a call, an error word is not an error. It may be a filter for errors.
+            WordShape::Word
+                if self.place == AnchorSource::Result
                     && (name.eq_ignore_ascii_case("error") || is_error_line(text)) =>
             {
                 AnchorKind::Error
             }
-            Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
+            WordShape::Identifier | WordShape::Date | WordShape::Word => AnchorKind::Identifier,
         };
         self.push(kind, name, text);
     }
 
     fn push(&mut self, kind: AnchorKind, name: &str, value: &str) {
-        let value = clip(value, MAX_VALUE_CHARS);
+        let value = clip_line(value, MAX_VALUE_CHARS);
         if !value.is_empty() {
-            let name = clip(name, MAX_STRING_CHARS);
+            let name = clip_line(name, MAX_STRING_CHARS);
             let key = if name.contains(": ") { name.replace(": ", ":") } else { name.into_owned() };
             let value = Cow::Owned(value.into_owned());
             self.anchors.push(Anchor { kind, key: Cow::Owned(key), value, place: self.place });
@@ -120,7 +121,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether an object is a table: it has several values, which are all objects with the same first two field names.
+/// Whether an object is a table: it has several values, all of which are objects with the same first two
+/// field names.
 fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     let first_fields =
         |row: &Value| row.as_object().map(|row| row.keys().take(2).cloned().collect::<Vec<_>>());
@@ -129,16 +131,17 @@ fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     fields.len() > 1 && !first.is_empty() && rows.all(|row| row.as_ref() == Some(&first))
 }
 
-/// Whether a name is the id of a row and not a field name.
+/// Whether a name is the id of a row instead of a field name.
 fn is_row_id(name: &str, value: &Value) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
     digits > 0
-        && (has_fields || digits >= MIN_DIGITS)
-        && matches!(word_shape(name), Shape::Identifier | Shape::Date)
+        && (has_fields || digits >= MIN_ID_DIGITS)
+        && matches!(word_shape(name), WordShape::Identifier | WordShape::Date)
 }
 
-/// Returns the open step in an object: a step with a state, as in agents' plans.
+/// Returns the description of an unfinished step, if the object is a step with a state. Agents write plans
+/// this way.
 fn open_step(fields: &serde_json::Map<String, Value>) -> Option<&str> {
     let state = ["status", "state"].iter().find_map(|name| fields.get(*name)?.as_str())?;
     if !OPEN_STATES.contains(&state) {

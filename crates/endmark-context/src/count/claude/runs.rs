@@ -1,42 +1,45 @@
-//! Splits a text into runs of characters of one class.
+//! Splits a text into runs of characters of the same class.
 
-use super::class::{Class, ascii_class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
+use super::class::{
+    RunClass, ascii_class, class_of_char, is_border_digit, is_like_punctuation, is_selector, is_stray_mark,
+};
 
-/// Longer runs are split, so that memory does not grow with the longest word. This adds a token or two.
+/// Longer runs are split, so that the memory does not grow with the longest word. This adds one or two
+/// tokens.
 const MAX_RUN_BYTES: usize = 64 * 1024;
 
-/// A run with its class.
-pub(super) type Run<'a> = (Class, &'a str);
+/// A run: its class and its text.
+pub(super) type ClassRun<'a> = (RunClass, &'a str);
 
-/// Kinds of characters that form parts of a hard run.
+/// Kinds of characters that separate the parts of a hard run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartKind {
     Punctuation,
     Number,
     Letter,
 }
 
-/// Iterates over the runs of one class, in order. Hard runs are split into parts.
-pub(super) struct Runs<'a> {
+/// Iterates over the runs of a text, in order. Hard runs are split into parts.
+pub(super) struct ClassRuns<'a> {
     text: &'a str,
     /// The class of the previous run.
-    last: Option<Class>,
-    /// The rest of a hard run.
-    hard: &'a str,
+    last: Option<RunClass>,
+    /// The remaining parts of the current hard run.
+    hard_rest: &'a str,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> ClassRuns<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, last: None, hard: "" }
+        Self { text, last: None, hard_rest: "" }
     }
 
-    /// Returns the next run if ASCII alone determines it, as it does in nearly all text.
-    fn next_ascii_run(&mut self) -> Option<Run<'a>> {
+    /// Returns the next run if it depends only on ASCII characters, as nearly all runs do.
+    fn next_ascii_run(&mut self) -> Option<ClassRun<'a>> {
         let bytes = self.text.as_bytes();
         let own = ascii_class(*bytes.first()?)?;
         let is_own = |byte: &&u8| ascii_class(**byte) == Some(own);
         let end = bytes.iter().take(MAX_RUN_BYTES).take_while(is_own).count();
-        // Another character could belong to the run.
+        // A character outside ASCII could continue the run.
         if bytes.get(end).is_some_and(|next| !next.is_ascii()) {
             return None;
         }
@@ -45,22 +48,23 @@ impl<'a> Runs<'a> {
         Some((own, run))
     }
 
-    /// Returns the next part of a hard run.
-    fn next_part(&mut self) -> Option<Run<'a>> {
-        let own = kind(self.hard.chars().next()?);
+    /// Returns the next part of the current hard run.
+    fn next_hard_part(&mut self) -> Option<ClassRun<'a>> {
+        let own = part_kind(self.hard_rest.chars().next()?);
         // A variation selector belongs to the character before it.
-        let end = self.hard.char_indices().find(|(at, c)| *at > 0 && kind(*c) != own && !is_selector(*c));
-        let (part, rest) = self.hard.split_at(end.map_or(self.hard.len(), |(at, _)| at));
-        self.hard = rest;
-        Some((Class::Hard, part))
+        let end =
+            self.hard_rest.char_indices().find(|(at, c)| *at > 0 && part_kind(*c) != own && !is_selector(*c));
+        let (part, rest) = self.hard_rest.split_at(end.map_or(self.hard_rest.len(), |(at, _)| at));
+        self.hard_rest = rest;
+        Some((RunClass::Separate, part))
     }
 }
 
-impl<'a> Iterator for Runs<'a> {
-    type Item = Run<'a>;
+impl<'a> Iterator for ClassRuns<'a> {
+    type Item = ClassRun<'a>;
 
-    fn next(&mut self) -> Option<Run<'a>> {
-        if let Some(part) = self.next_part() {
+    fn next(&mut self) -> Option<ClassRun<'a>> {
+        if let Some(part) = self.next_hard_part() {
             return Some(part);
         }
         if let Some(run) = self.next_ascii_run() {
@@ -79,26 +83,30 @@ impl<'a> Iterator for Runs<'a> {
         }
         let (run, rest) = self.text.split_at(end);
         (self.text, self.last) = (rest, own);
-        if own? == Class::Hard {
-            self.hard = run;
-            return self.next_part();
+        if own? == RunClass::Separate {
+            self.hard_rest = run;
+            return self.next_hard_part();
         }
         Some((own?, run))
     }
 }
 
-/// Returns the class of a character that follows another class.
-fn class_after(before: Option<Class>, c: char) -> Class {
-    let own = class(c);
-    if own == Class::Word && before != Some(Class::Word) && is_stray(c) { Class::StrayMark } else { own }
+/// Returns the class of a character after a run of the class `before`.
+fn class_after(before: Option<RunClass>, c: char) -> RunClass {
+    let own = class_of_char(c);
+    if own == RunClass::Word && before != Some(RunClass::Word) && is_stray_mark(c) {
+        RunClass::StrayMark
+    } else {
+        own
+    }
 }
 
-fn kind(c: char) -> Kind {
+fn part_kind(c: char) -> PartKind {
     if is_like_punctuation(c) {
-        Kind::Punctuation
+        PartKind::Punctuation
     } else if is_border_digit(c) {
-        Kind::Number
+        PartKind::Number
     } else {
-        Kind::Letter
+        PartKind::Letter
     }
 }

@@ -1,72 +1,79 @@
-//! A vocabulary of pieces, and the fewest pieces that make up a stream.
+//! A vocabulary of pieces. It computes the smallest number of pieces that form a stream.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use super::super::shelf::Shelf;
-use super::class::{is_mark, literal};
+use super::super::shelf::VocabularyCache;
+use super::class::{is_mark, unescape_mark};
 
-const THREE_FILE: &str = include_str!("../../../data/claude-3.txt");
-const FOUR_SEVEN_FILE: &str = include_str!("../../../data/claude-4.7.txt");
+const CLAUDE_3_FILE: &str = include_str!("../../../data/claude-3.txt");
+const CLAUDE_4_7_FILE: &str = include_str!("../../../data/claude-4.7.txt");
 
-/// Vocabulary of Claude 3 to 4.6.
-pub(super) static THREE: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(THREE_FILE));
+/// The vocabulary of Claude 3 to 4.6.
+pub(super) static CLAUDE_3: VocabularyCache<Vocabulary> =
+    VocabularyCache::new(|| Vocabulary::read(CLAUDE_3_FILE));
 
-/// Vocabulary of Claude 4.7 and later.
-pub(super) static FOUR_SEVEN: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(FOUR_SEVEN_FILE));
+/// The vocabulary of Claude 4.7 and later.
+pub(super) static CLAUDE_4_7: VocabularyCache<Vocabulary> =
+    VocabularyCache::new(|| Vocabulary::read(CLAUDE_4_7_FILE));
 
-/// First letters with a direct table, because most pieces begin with one of them.
-const ROOT_LETTERS: usize = 128;
+/// The root has a direct table for this many characters, because most pieces begin with one of them.
+const ROOT_TABLE_SIZE: usize = 128;
 
-/// A vocabulary that is ready to count.
+/// A vocabulary as a tree of characters (trie).
 pub(super) struct Vocabulary {
-    /// The nodes of the tree of pieces, level by level, and one more that ends the letters of the last.
-    nodes: Vec<Node>,
-    /// The letters of each node, in order. The letter at `i` leads to node `i + 1`.
+    /// The nodes of the tree, level by level. An additional node at the end bounds the letters of the last
+    /// one.
+    nodes: Vec<TrieNode>,
+    /// The letters of all nodes, in order. The letter at index `i` leads to node `i + 1`.
     letters: Vec<char>,
-    /// The nodes of the most frequent first letters.
-    root: [usize; ROOT_LETTERS],
-    /// Prefixes of UTF-8 characters that are one token.
+    /// For each of the first characters, the node that it leads to from the root.
+    root: [usize; ROOT_TABLE_SIZE],
+    /// Beginnings of UTF-8 characters that are one token.
     byte_prefixes: HashSet<Vec<u8>>,
-    /// A power of two that is greater than the longest piece, in characters.
+    /// Size of the buffer from [`ring`](Self::ring): a power of two above the length of the longest piece in
+    /// characters.
     ring: usize,
 }
 
-struct Node {
-    /// Index of the first letter that leads on from it. Its letters end at the first one of the next node.
-    first: u32,
+struct TrieNode {
+    /// Index of the node's first letter. Its letters end before the first letter of the next node.
+    first_letter: u32,
     is_piece: bool,
 }
 
 impl Vocabulary {
-    /// Reads the file format: a description, an empty line, pieces, an empty line, byte prefixes.
+    /// Parses a vocabulary file: a description, an empty line, the pieces, an empty line, and the byte
+    /// prefixes.
     fn read(file: &str) -> Self {
         let mut sections = file.split("\n\n").skip(1);
         let mut pieces: Vec<Cow<'_, str>> =
-            sections.next().unwrap_or_default().lines().map(unescape).collect();
-        // Pieces that begin alike are then neighbours. Nearly all are in order in the file.
+            sections.next().unwrap_or_default().lines().map(unescape_piece).collect();
+        // After sorting, pieces with the same beginning are neighbours. Nearly all of them already are in the
+        // file.
         pieces.sort();
         let longest = pieces.iter().map(|piece| piece.chars().count()).max().unwrap_or(1);
         let (mut nodes, mut letters) = (Vec::new(), Vec::new());
-        // The pieces under each node in the order of the nodes, and the length in bytes of the beginning they share.
-        let mut under = VecDeque::from([(pieces.as_slice(), 0)]);
-        while let Some((mut pieces, length)) = under.pop_front() {
+        // For each node that is still to be written: its pieces, and the length in bytes of their common
+        // beginning.
+        let mut pending_nodes = VecDeque::from([(pieces.as_slice(), 0)]);
+        while let Some((mut pieces, length)) = pending_nodes.pop_front() {
             let next = |piece: &Cow<'_, str>| piece.get(length..).and_then(|rest| rest.chars().next());
             let is_piece = pieces.first().is_some_and(|piece| next(piece).is_none());
-            nodes.push(Node { first: index(letters.len()), is_piece });
+            nodes.push(TrieNode { first_letter: as_u32(letters.len()), is_piece });
             while let Some(piece) = pieces.first() {
                 let letter = next(piece);
                 let (own, others) = pieces.split_at(pieces.partition_point(|piece| next(piece) <= letter));
                 if let Some(letter) = letter {
                     letters.push(letter);
-                    under.push_back((own, length + letter.len_utf8()));
+                    pending_nodes.push_back((own, length + letter.len_utf8()));
                 }
                 pieces = others;
             }
         }
-        nodes.push(Node { first: index(letters.len()), is_piece: false });
-        let mut root = [0; ROOT_LETTERS];
-        let of_root = nodes.get(1).map_or(0, |second| second.first as usize);
+        nodes.push(TrieNode { first_letter: as_u32(letters.len()), is_piece: false });
+        let mut root = [0; ROOT_TABLE_SIZE];
+        let of_root = nodes.get(1).map_or(0, |second| second.first_letter as usize);
         for (at, letter) in letters.iter().enumerate().take(of_root) {
             if let Some(place) = root.get_mut(*letter as usize) {
                 *place = at + 1;
@@ -80,16 +87,17 @@ impl Vocabulary {
         Self { nodes, letters, root, byte_prefixes, ring: (longest + 1).next_power_of_two() }
     }
 
-    /// Returns the node that a letter leads to, or 0 without one. No letter leads back to the root.
-    fn step(&self, node: usize, c: char) -> usize {
+    /// Returns the node that a letter leads to, or 0 if the letter leads to no node. No letter leads back to
+    /// the root, so 0 is unambiguous.
+    fn next_node(&self, node: usize, c: char) -> usize {
         if node == 0
             && let Some(found) = self.root.get(c as usize)
         {
             return *found;
         }
         let Some([own, next]) = self.nodes.get(node..node + 2) else { return 0 };
-        let first = own.first as usize;
-        let letters = self.letters.get(first..next.first as usize).unwrap_or_default();
+        let first = own.first_letter as usize;
+        let letters = self.letters.get(first..next.first_letter as usize).unwrap_or_default();
         letters.binary_search(&c).map_or(0, |at| first + at + 1)
     }
 
@@ -97,26 +105,26 @@ impl Vocabulary {
         self.nodes.get(node).is_some_and(|node| node.is_piece)
     }
 
-    /// Returns a buffer for the token counts ahead of a position, as far as the longest piece reaches.
-    pub(super) fn ring(&self) -> Vec<u64> {
+    /// Returns a ring buffer for the token counts at the next positions. It is longer than any piece.
+    pub(super) fn new_buffer(&self) -> Vec<u64> {
         vec![u64::MAX; self.ring]
     }
 
-    /// Returns the smallest number of tokens that form a stretch of the stream. `fewest` is a [`ring`](Self::ring), and is
-    /// unchanged afterwards.
-    pub(super) fn tokens(&self, stretch: &str, fewest: &mut [u64]) -> u64 {
+    /// Returns the smallest number of tokens that form a stretch of the stream. `fewest` is a buffer from
+    /// [`ring`](Self::ring); the function leaves it unchanged.
+    pub(super) fn fewest_tokens(&self, stretch: &str, fewest: &mut [u64]) -> u64 {
         let last = fewest.len() - 1;
         let mut so_far = 0;
         for (at, (from, c)) in stretch.char_indices().enumerate() {
             let mut reach = |to: usize, tokens: u64| fewest[to & last] = fewest[to & last].min(tokens);
-            let mut node = self.step(0, c);
-            reach(at + 1, so_far + if self.is_piece(node) { 1 } else { self.alone(c) });
+            let mut node = self.next_node(0, c);
+            reach(at + 1, so_far + if self.is_piece(node) { 1 } else { self.tokens_of_char(c) });
             let behind = stretch.get(from + c.len_utf8()..).unwrap_or_default();
             for (to, c) in behind.chars().enumerate() {
                 if node == 0 {
                     break;
                 }
-                node = self.step(node, c);
+                node = self.next_node(node, c);
                 if self.is_piece(node) {
                     reach(at + 2 + to, so_far + 1);
                 }
@@ -126,13 +134,13 @@ impl Vocabulary {
         so_far
     }
 
-    /// Returns the tokens of a character that is not a piece: 1 for one of our marks, otherwise the smallest number of
-    /// pieces of its bytes.
-    fn alone(&self, c: char) -> u64 {
+    /// Returns the number of tokens for a character that is not a piece: 1 for one of our marks, otherwise
+    /// the smallest number of tokens that form its bytes.
+    fn tokens_of_char(&self, c: char) -> u64 {
         if is_mark(c) {
             return 1;
         }
-        let c = literal(c);
+        let c = unescape_mark(c);
         let mut buffer = [0; 4];
         let bytes = c.encode_utf8(&mut buffer).as_bytes();
         let mut fewest = [u64::MAX; 5];
@@ -149,12 +157,12 @@ impl Vocabulary {
     }
 }
 
-fn index(length: usize) -> u32 {
+fn as_u32(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Returns a piece of the file with newlines, tabs and backslashes unescaped.
-fn unescape(line: &str) -> Cow<'_, str> {
+/// Reverses the escapes of newlines, tabs and backslashes in a piece.
+fn unescape_piece(line: &str) -> Cow<'_, str> {
     if !line.contains('\\') {
         return Cow::Borrowed(line);
     }
@@ -176,18 +184,18 @@ fn unescape(line: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::{CAPITAL, CAPITALS, END, WORD_START};
+    use super::super::class::{CAPITAL, CAPITALS, WORD_END, WORD_START};
     use super::*;
 
-    /// Because of this property a stream can be counted in stretches.
+    /// Because of this, the stretches of a stream can be counted separately.
     #[test]
     fn word_markers_occur_only_at_the_ends_of_pieces() {
-        for file in [THREE_FILE, FOUR_SEVEN_FILE] {
-            for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescape) {
-                let word = piece.strip_suffix(END).unwrap_or(&piece);
+        for file in [CLAUDE_3_FILE, CLAUDE_4_7_FILE] {
+            for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescape_piece) {
+                let word = piece.strip_suffix(WORD_END).unwrap_or(&piece);
                 let word = word.strip_prefix([CAPITAL, CAPITALS]).unwrap_or(word);
                 let word = word.strip_prefix(WORD_START).unwrap_or(word);
-                assert!(!word.contains([END, WORD_START, CAPITAL, CAPITALS]), "{piece:?}");
+                assert!(!word.contains([WORD_END, WORD_START, CAPITAL, CAPITALS]), "{piece:?}");
             }
         }
     }

@@ -1,21 +1,21 @@
-//! Writes JSON without spaces while it is parsed.
+//! Writes JSON without white space while it is parsed.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Appends one value.
-pub(super) struct Compact<'a>(pub(super) &'a mut String);
+/// Appends one value to a text.
+pub(super) struct CompactWriter<'a>(pub(super) &'a mut String);
 
-impl Compact<'_> {
+impl CompactWriter<'_> {
     fn write<E: Error>(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), E> {
         self.0.push_str(&serde_json::to_string(value).map_err(E::custom)?);
         Ok(())
     }
 
-    /// Closes a container. A comma follows its last item.
-    fn close(self, end: char) {
+    /// Closes a container. Replaces the comma after its last item.
+    fn close_container(self, end: char) {
         if self.0.ends_with(',') {
             self.0.pop();
         }
@@ -23,7 +23,7 @@ impl Compact<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Compact<'_> {
+impl<'de> DeserializeSeed<'de> for CompactWriter<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
@@ -31,7 +31,7 @@ impl<'de> DeserializeSeed<'de> for Compact<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Compact<'_> {
+impl<'de> Visitor<'de> for CompactWriter<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,10 +64,10 @@ impl<'de> Visitor<'de> for Compact<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         self.0.push('[');
-        while items.next_element_seed(Compact(self.0))?.is_some() {
+        while items.next_element_seed(CompactWriter(self.0))?.is_some() {
             self.0.push(',');
         }
-        self.close(']');
+        self.close_container(']');
         Ok(())
     }
 
@@ -76,10 +76,10 @@ impl<'de> Visitor<'de> for Compact<'_> {
         while let Some(name) = fields.next_key::<String>()? {
             self.write(&name)?;
             self.0.push(':');
-            fields.next_value_seed(Compact(self.0))?;
+            fields.next_value_seed(CompactWriter(self.0))?;
             self.0.push(',');
         }
-        self.close('}');
+        self.close_container('}');
         Ok(())
     }
 }

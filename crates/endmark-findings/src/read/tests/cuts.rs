@@ -1,4 +1,4 @@
-//! Tests of cuts at specific positions, and of what remains. (AR-1, AR-5)
+//! Tests of what is kept after cuts at specific positions. (AR-1, AR-5)
 
 use super::read_summary;
 use crate::{Cut, FindingState, read};
@@ -28,7 +28,7 @@ evidence:
 ===AGENT_RESULT_END===
 ";
 
-/// Returns the cut and the finding states of the text up to the end of these words.
+/// Reads the text up to the end of these words. Returns the cut and the state of each finding.
 fn read_up_to(words: &str) -> (Cut, Vec<FindingState>) {
     let end = TEXT.find(words).unwrap() + words.len();
     let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
@@ -45,13 +45,13 @@ fn an_end_marker_within_evidence_is_a_cut_not_an_end() {
     // A repeated end marker counts once.
     let twice = format!("{TEXT}===AGENT_RESULT_END===\n");
     assert_eq!(read(twice.as_bytes()).results[0].cut, Cut::Whole);
-    // Text after a result that is not a result does not affect it.
+    // Other text after a result does not affect it.
     let summary = format!("{TEXT}\n- [F001] is the worst.\n");
     assert_eq!(read(summary.as_bytes()).results[0].cut, Cut::Whole);
 }
 
 #[test]
-fn template_brackets_around_findings_are_tolerated() {
+fn template_brackets_around_the_agent_id_are_tolerated() {
     let text = TEXT.replace("agent_id: a-1", "agent_id: <a-1>");
     let result = read(text.as_bytes()).results.remove(0);
     assert_eq!((result.cut, result.findings.len()), (Cut::Whole, 2));
@@ -66,7 +66,7 @@ fn a_cut_up_to_the_agent_line_is_severe() {
 }
 
 #[test]
-fn an_unfinished_dimension_does_not_count() {
+fn an_unfinished_header_value_is_dropped() {
     let end = TEXT.find("dimensions: a, b").unwrap() + "dimensions: a, b".len();
     assert!(read(&TEXT.as_bytes()[..end]).results[0].dimensions.is_empty());
     let end = TEXT.find("declared_findings: 2").unwrap() + "declared_findings: 2".len();
@@ -133,7 +133,7 @@ fn the_largest_number_determines_the_total() {
 
 /// Long lines, many lines and deep nesting are parsed in linear time.
 #[test]
-fn large_and_odd_texts_are_read_in_linear_time() {
+fn large_repetitive_texts_are_read_in_linear_time() {
     for text in [
         "=",
         "[",
@@ -165,9 +165,9 @@ fn large_and_odd_texts_are_read_in_linear_time() {
     assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Severe);
 }
 
-/// After the end marker, a finding with a known id and title is a repetition. Any other one is a further finding.
+/// After the end marker, a finding with a known id and title is a repetition. Any other finding counts as unread.
 #[test]
-fn a_repetition_after_the_end_is_not_another_finding() {
+fn a_repeated_finding_after_the_end_is_ignored() {
     let finding = "[F001] One\nseverity: Low\nlocation: a.c:1\nsource: s\nsink: k\n";
     let text =
         format!("===AGENT_RESULT===\nagent_id: a\n\n{finding}evidence:\n  x();\n===AGENT_RESULT_END===\n\n");

@@ -1,4 +1,4 @@
-//! Tests with whole files in foreign spellings, and the expected result of each.
+//! Tests with whole files in the spellings of other programs and models, each with its expected result.
 
 use super::read_summary;
 
@@ -94,7 +94,7 @@ foreign! {
           F001 complete | Check, then use | High | CWE-367 | src/tmp.c:10-14 | access() | open() |  | "if (access(path, W_OK) == 0)\n    fd = open(path, O_WRONLY);"
           F002 complete | Double fetch | Low |  | src/tmp.c:44 | user memory | copy |  | "get_user(a, p); get_user(b, p);"
     "#;
-    numbered_otherwise: r#"
+    other_numbering: r#"
         whole num-1 [x] declared 3
           F101 complete | A | Low |  | a.c:1 | s | k |  | "`x`"
           F102 complete | B | Low |  | a.c:5 | s | k |  | "`y`"
@@ -125,7 +125,7 @@ foreign! {
         whole none-1 [licences] declared 0
         6:1 ignored_text
     ";
-    text_behind_code: r#"
+    text_after_code: r#"
         whole text-1 [a]
           F001 complete | Text between pieces of code | High |  | src/a.py:3 | name | render |  | "render(name)\n# the same in b.py\n```python\nrender(title)\n```\nand nowhere else."
           F002 complete | Text in the line of its name | Low |  | src/a.rs:1 | s | k |  | "Built by hand:\n\nq(s)\nThe helper is never called.\n**Fix:** call it"
@@ -172,12 +172,12 @@ foreign! {
         8:1 unread_finding
         10:1 ignored_text
     ";
-    finding_behind_the_end: r#"
+    finding_after_the_end: r#"
         whole late-1 [a] unread 1
           F001 complete | First | Low |  | a.c:1 | s | k |  | "x();"
         16:1 unread_finding
     "#;
-    prose_about_another: r#"
+    prose_about_other_findings: r#"
         whole more-1 [a] unread 2
           F001 complete | First | Low | CWE-20 | a.c:1 | s | k |  | "`x()`"
         13:1 ignored_text
@@ -217,7 +217,7 @@ foreign! {
         5:1 ignored_text
         5:1 unread_finding
     ";
-    half_a_template: r"
+    partly_filled_template: r"
         whole a-1 [sql] declared 1
           F001 needs_reaudit | SQL injection | - |  |  |  |  |  |  | lacks severity location source sink evidence
         7:1 says_nothing
@@ -226,7 +226,7 @@ foreign! {
         10:1 says_nothing
         11:1 says_nothing
     ";
-    header_behind: r#"
+    header_after_findings: r#"
         whole a-1 [sql] declared 3
           F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "cursor.execute(q)"
     "#;
@@ -267,7 +267,7 @@ foreign! {
           F002 complete | B | Low | CWE-79 | b.py:4 | r | send |  | "send(r)"
         3:1 broken_json
     "#;
-    lines_beside: r#"
+    separate_line_fields: r#"
         whole ln-1 [access] declared 4
           F001 complete | No check in login | High | CWE-862 | src/a.rs:3-9 | p | q |  | "one()"
           F002 complete | No check in delete | High | CWE-862 | src/a.rs:50-60 | p | q |  | "`two()`"
@@ -357,19 +357,19 @@ foreign! {
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute | `a` receives -> `b` calls with x -> `c` runs | "x"
     "#;
-    struck_out: r#"
+    struck_through_findings: r#"
         whole a-1 [sql, xss]
           F001 needs_reaudit | ~~SQL injection~~ (false positive) | - |  |  |  |  |  |  | lacks severity location source sink evidence
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
-    summary_before_and_behind: r#"
+    summaries_before_and_after: r#"
         whole a-1 [sql]
           F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "cursor.execute(q)"
           F002 complete | XSS | Low | CWE-79 | src/b.py:3 | name | render |  | "render(name)"
         5:1 ignored_text
         25:1 unknown_field
     "#;
-    summary_behind: r#"
+    summary_after_findings: r#"
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
@@ -384,7 +384,7 @@ foreign! {
         7:1 ignored_text
         12:1 unknown_field
     "#;
-    thinking_before: r#"
+    thinking_before_the_result: r#"
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "def login(name):\n    query = \"select \" + name\n    return db.execute(query)"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "app.get(\"/\", (req, res) => {\n  res.send(req.query.q);\n});"
@@ -397,7 +397,7 @@ foreign! {
           SQLI-1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
           XSS-1 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
-    values_that_go_on: r#"
+    multi_line_values: r#"
         whole lists-1 [sql] declared 1 unread 1
           F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute | login -> | "execute(name)"
         4:1 ignored_text

@@ -1,10 +1,11 @@
-//! Cuts files in foreign spellings at every byte. Nothing is invented or altered, and complete findings are kept.
-//! With a supplement the report equals the uncut one plus its disclosure. (AR-1, AR-4, AR-5, AR-6)
+//! Cuts the foreign files at every byte. Nothing is invented or altered, and complete findings are kept. With a
+//! supplement, the merged findings equal the uncut ones. (AR-1, AR-4, AR-5, AR-6)
 
 use std::path::Path;
 
 use crate::{
-    AgentResult, Cut, DeliveredResult, Finding, FindingState, Merged, MergedFinding, ReadFinding, Team, read,
+    AgentResult, Cut, DeliveredResult, Finding, FindingState, MergedFinding, MergedResults, ReadFinding,
+    Team, read,
 };
 
 /// Returns all files with exactly one result, which is complete.
@@ -28,8 +29,8 @@ fn deliver(result: &AgentResult) -> DeliveredResult {
 }
 
 /// Returns the findings of a merge without their other titles, because a cut title is a different title.
-fn merge(results: &[&AgentResult]) -> (Vec<Finding>, Merged) {
-    let merged = Merged::new(&Team::default(), results.iter().map(|result| deliver(result)).collect());
+fn merge(results: &[&AgentResult]) -> (Vec<Finding>, MergedResults) {
+    let merged = MergedResults::new(&Team::default(), results.iter().map(|result| deliver(result)).collect());
     let findings: Vec<&MergedFinding> = merged.findings().iter().collect();
     (findings.iter().map(|merged| merged.finding.clone()).collect(), merged)
 }

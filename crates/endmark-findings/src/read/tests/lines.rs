@@ -1,23 +1,23 @@
-//! Tests of single lines: markers, findings, fields, and lines that only look like them.
+//! Tests of single lines: markers, findings, fields, and text that only looks like them.
 
-use super::super::grammar::{Event, classify_line};
+use super::super::grammar::{LineEvent, classify_line};
 use crate::FindingId;
 
 #[test]
 fn markers_must_be_alone_on_their_line() {
     for (text, expected) in [
-        ("===AGENT_RESULT===", Event::Start),
-        ("  **===AGENT_RESULT===**", Event::Start),
-        ("===AGENT_RESULT_END===", Event::End),
-        ("===AGENT_RESULT_END==", Event::Text),
-        ("===AGENT_RESULT=== begins it.", Event::Text),
-        ("[CHECKPOINT] turn:10", Event::Checkpoint),
-        ("Human: go on", Event::Turn),
-        ("<|im_start|>assistant", Event::Turn),
-        ("### User", Event::Turn),
-        ("User: nobody", Event::Text),
-        ("* * *", Event::Rule),
-        (" \t", Event::Blank),
+        ("===AGENT_RESULT===", LineEvent::Start),
+        ("  **===AGENT_RESULT===**", LineEvent::Start),
+        ("===AGENT_RESULT_END===", LineEvent::End),
+        ("===AGENT_RESULT_END==", LineEvent::Text),
+        ("===AGENT_RESULT=== begins it.", LineEvent::Text),
+        ("[CHECKPOINT] turn:10", LineEvent::Checkpoint),
+        ("Human: go on", LineEvent::Turn),
+        ("<|im_start|>assistant", LineEvent::Turn),
+        ("### User", LineEvent::Turn),
+        ("User: nobody", LineEvent::Text),
+        ("* * *", LineEvent::Rule),
+        (" \t", LineEvent::Blank),
     ] {
         assert_eq!(classify_line(text), expected, "{text}");
     }
@@ -42,7 +42,7 @@ fn a_finding_begins_with_its_id() {
         ("3. [F1] SQL", "F001", "SQL"),
     ] {
         let id = FindingId::from_name(id).unwrap();
-        assert_eq!(classify_line(text), Event::Head(id, title), "{text}");
+        assert_eq!(classify_line(text), LineEvent::Head(id, title), "{text}");
     }
     for text in [
         "[F001](#f001)",
@@ -57,7 +57,7 @@ fn a_finding_begins_with_its_id() {
         "[",
         "[F001",
     ] {
-        assert!(!matches!(classify_line(text), Event::Head(..)), "{text}");
+        assert!(!matches!(classify_line(text), LineEvent::Head(..)), "{text}");
     }
 }
 
@@ -77,17 +77,17 @@ fn a_field_is_a_known_name_with_a_value() {
         ("**Severity:** High | **CWE:** CWE-89", &["High", "CWE-89"]),
         ("source: a | place of b", &["a | place of b"]),
     ] {
-        let Event::Fields(fields) = classify_line(text) else { panic!("{text}") };
+        let LineEvent::Fields(fields) = classify_line(text) else { panic!("{text}") };
         let found: Vec<&str> = fields.iter().map(|field| field.value).collect();
         assert_eq!(found, values, "{text}");
     }
     for (text, expected) in [
-        ("Impact: bad", Event::Other),
-        ("**Steps → Result:** in", Event::Other),
-        ("source::read", Event::Text),
-        ("impacts: bad", Event::Text),
-        ("if a == b", Event::Text),
-        ("a well-known sentence; with a colon: here", Event::Text),
+        ("Impact: bad", LineEvent::Other),
+        ("**Steps → Result:** in", LineEvent::Other),
+        ("source::read", LineEvent::Text),
+        ("impacts: bad", LineEvent::Text),
+        ("if a == b", LineEvent::Text),
+        ("a well-known sentence; with a colon: here", LineEvent::Text),
     ] {
         assert_eq!(classify_line(text), expected, "{text}");
     }

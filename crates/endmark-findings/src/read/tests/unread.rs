@@ -1,4 +1,5 @@
-//! Tests with unsupported spellings: all count as lost, so that the parsed part does not look complete. (AR-6)
+//! Tests with unsupported spellings. Such findings count as lost, so that the parsed part does not look complete.
+//! (AR-6)
 
 use std::path::Path;
 
@@ -13,9 +14,9 @@ fn unreadable_parts_are_counted() {
         let is_disclosed = results
             .iter()
             .any(|result| !result.cut.is_whole() || result.lost_count() > 0 || result.agent_id.is_none());
-        let has_all_places =
+        let has_all_fields =
             || results.iter().flat_map(|result| &result.findings).all(|read| read.missing.is_empty());
-        assert!(is_disclosed || !has_all_places(), "{}: {results:#?}", path.display());
+        assert!(is_disclosed || !has_all_fields(), "{}: {results:#?}", path.display());
         files += 1;
     }
     assert!(files > 40, "{files}");

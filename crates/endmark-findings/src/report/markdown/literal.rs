@@ -1,27 +1,27 @@
 //! Escapes agent text for Markdown, so that renderers show it literally. (AR-6)
 //!
-//! The code that an agent reads can make it write anything. Its text must not become a tag, a link or a heading here.
+//! An agent may write anything that the code it reads suggests. Its text must not become a tag, a link or a heading.
 
 /// Escapes a text for a line of prose or a table cell, with a backslash before each markup character.
-pub(super) fn prose(text: &str) -> String {
+pub(super) fn escape_prose(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 16);
     let mut before = None;
-    for (at, sign) in text.char_indices() {
-        let behind = &text[at + sign.len_utf8()..];
-        if is_markup(before, sign, behind) || begins_address(&text[..at], sign, behind) {
+    for (at, ch) in text.char_indices() {
+        let tail = &text[at + ch.len_utf8()..];
+        if is_markup(before, ch, tail) || is_part_of_address(&text[..at], ch, tail) {
             written.push('\\');
         }
-        written.push(sign);
-        before = Some(sign);
+        written.push(ch);
+        before = Some(ch);
     }
     written
 }
 
-fn is_markup(before: Option<char>, sign: char, behind: &str) -> bool {
-    let next = behind.chars().next();
-    match sign {
+fn is_markup(before: Option<char>, ch: char, tail: &str) -> bool {
+    let next = tail.chars().next();
+    match ch {
         '\\' | '`' | '*' | '[' | ']' | '<' | '~' | '|' | '#' | '$' => true,
-        // Within a word it is not emphasis: `find_user` stays readable.
+        // Inside a word, `_` is not emphasis, so `find_user` stays readable.
         '_' => ![before, next].into_iter().all(|near| near.is_some_and(char::is_alphanumeric)),
         // `&lt;`, `&#60;`
         '&' => next.is_some_and(|next| next == '#' || next.is_ascii_alphanumeric()),
@@ -29,22 +29,22 @@ fn is_markup(before: Option<char>, sign: char, behind: &str) -> bool {
     }
 }
 
-/// Whether this character makes an address of its surroundings, which some renderers turn into a link.
-fn begins_address(before: &str, sign: char, behind: &str) -> bool {
-    match sign {
+/// Whether this character may be part of a URL or e-mail address, which some renderers turn into a link.
+fn is_part_of_address(before: &str, ch: char, tail: &str) -> bool {
+    match ch {
         '@' => true,
-        ':' => behind.starts_with("//"),
+        ':' => tail.starts_with("//"),
         '.' => before.to_ascii_lowercase().ends_with("www"),
         _ => false,
     }
 }
 
-/// Formats a text as inline code, which contains no markup. In a table, `|` would still end the cell.
-pub(super) fn code(text: &str) -> String {
-    let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+/// Formats a text as inline code, in which markup has no meaning. Not for tables, where `|` would still end the cell.
+pub(super) fn code_span(text: &str) -> String {
+    let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let touches = text.starts_with('`') || text.ends_with('`');
-    // Renderers strip one space from each end if both ends have one.
+    // Renderers strip a space from each end if both ends have one.
     let is_stripped = text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
     let space = if touches || is_stripped { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
@@ -67,7 +67,7 @@ mod tests {
             ("http://a.b www.c.d e@f.g", r"http\://a.b www\.c.d e\@f.g"),
             ("src/a.rs:3, größer → 宽", "src/a.rs:3, größer → 宽"),
         ] {
-            assert_eq!(prose(text), written);
+            assert_eq!(escape_prose(text), written);
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
             (" a ", "`  a  `"),
             (" ", "` `"),
         ] {
-            assert_eq!(code(text), written);
+            assert_eq!(code_span(text), written);
         }
     }
 }

@@ -5,13 +5,13 @@ use http::StatusCode;
 
 /// The features that an upstream rejected.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RefusedFeature {
-    /// Whether it rejected a prefill, and how long that rejection counts.
+pub(super) struct RefusedFeatures {
+    /// Whether the upstream rejected a prefill, and how long that rejection counts.
     pub(super) prefill: Option<RefusalTerm>,
-    /// Whether it rejected a limit that the client had not set.
+    /// Whether the upstream rejected a limit that the client had not set.
     pub(super) limit: bool,
-    /// Whether it rejects all requests of this client.
-    pub(super) refuses_everyone: bool,
+    /// Whether the upstream rejects all requests of this client.
+    pub(super) refuses_all_requests: bool,
 }
 
 /// How long a refusal is remembered.
@@ -36,8 +36,8 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
 /// prefill. llama.cpp rejects prefills with status 500.
 pub(super) fn refusal_duration(status: StatusCode, error: &ProviderError) -> RefusalTerm {
     let message = error.message.to_ascii_lowercase();
-    let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));
-    if status.is_client_error() || is_said { RefusalTerm::Permanent } else { RefusalTerm::ThisReply }
+    let names_prefill = ["prefill", "assistant"].iter().any(|word| message.contains(word));
+    if status.is_client_error() || names_prefill { RefusalTerm::Permanent } else { RefusalTerm::ThisReply }
 }
 
 /// Whether a rejection concerns the limit of output tokens, or the sum of prompt and limit.

@@ -43,13 +43,13 @@ impl FromStr for FaultPlan {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        Ok(Self { faults: parse::faults(text)? })
+        Ok(Self { faults: parse::parse_faults(text)? })
     }
 }
 
 impl fmt::Display for FaultPlan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written: Vec<&str> = self.faults.iter().map(|fault| fault.written.as_str()).collect();
+        let written: Vec<&str> = self.faults.iter().map(|fault| fault.source_text.as_str()).collect();
         formatter.write_str(&written.join(", "))
     }
 }
@@ -86,18 +86,18 @@ impl FromStr for FaultSide {
 /// A fault of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) kind: Kind,
-    pub(crate) place: Place,
+    pub(crate) kind: FaultKind,
+    pub(crate) position: FaultPosition,
     /// The share of all replies in hundredths of a percent. `None` means an equal part of the remaining replies.
     pub(crate) share: Option<u32>,
     /// Whether the fault also occurs in Endmark's own continuation requests.
     pub(crate) always: bool,
-    pub(crate) written: String,
+    pub(crate) source_text: String,
 }
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FaultKind {
     /// The reply ends as if it had reached its limit: `finish_reason` is `length`.
     Cut,
     /// The connection closes in the middle of the body.
@@ -122,7 +122,7 @@ pub(crate) enum Kind {
 
 /// The position of a fault in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FaultPosition {
     /// After this many events. If the body is not a stream, each four bytes count as one event.
     Events(usize),
     /// After this many bytes of the body.

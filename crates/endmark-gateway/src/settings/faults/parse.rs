@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::fault::{Fault, Kind, Place};
+use super::fault::{Fault, FaultKind, FaultPosition};
 
 /// 100 %, in hundredths of a percent.
-pub(crate) const ALL: u32 = 10_000;
+pub(crate) const FULL_SHARE: u32 = 10_000;
 
 /// The default delay before each event of a slow reply.
 const DEFAULT_DELAY: Duration = Duration::from_millis(200);
 
-/// Why a fault plan is invalid.
+/// Error of an invalid fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The kind of fault is unknown.
@@ -27,22 +27,22 @@ pub enum FaultError {
     Detail {
         /// The invalid detail.
         given: String,
-        /// The fault that it belongs to.
+        /// The fault that contains the detail.
         fault: String,
     },
     /// The fault does not support a detail.
     #[error("`{given}` has no meaning in the fault `{fault}`: {why}")]
-    Misplaced {
-        /// The detail.
+    Unsupported {
+        /// The unsupported detail.
         given: String,
-        /// The fault that it belongs to.
+        /// The fault that contains the detail.
         fault: String,
         /// What the fault accepts.
         why: &'static str,
     },
     /// A detail is repeated.
     #[error("the fault `{0}` says the same twice: leave one of them out")]
-    Twice(String),
+    Repeated(String),
     /// The shares exceed 100 %.
     #[error(
         "the shares of the faults make more than 100%: they are of all replies, and one reply has one fault"
@@ -51,19 +51,19 @@ pub enum FaultError {
 }
 
 /// Parses a list of faults.
-pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
+pub(super) fn parse_faults(text: &str) -> Result<Vec<Fault>, FaultError> {
     let faults: Vec<Fault> = text.split(',').map(|one| parse_fault(one.trim())).collect::<Result<_, _>>()?;
-    let given: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
+    let total_share: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
     let has_rest = faults.iter().any(|fault| fault.share.is_none());
-    if given > ALL || (given == ALL && has_rest) {
+    if total_share > FULL_SHARE || (total_share == FULL_SHARE && has_rest) {
         return Err(FaultError::TooManyPercent);
     }
     Ok(faults)
 }
 
 /// A detail after an `@`.
-enum Detail {
-    Place(Place),
+enum FaultDetail {
+    Place(FaultPosition),
     Share(u32),
     Time(Duration),
     Always,
@@ -71,72 +71,78 @@ enum Detail {
 
 fn parse_fault(written: &str) -> Result<Fault, FaultError> {
     let mut words = written.split('@').map(str::trim);
-    let mut kind = kind(words.next().unwrap_or_default())?;
+    let mut kind = parse_kind(words.next().unwrap_or_default())?;
     let (mut place, mut share, mut time, mut always) = (None, None, None, false);
     for word in words {
         let misplaced =
-            |why| FaultError::Misplaced { given: word.to_owned(), fault: written.to_owned(), why };
-        let detail = detail(word)
+            |why| FaultError::Unsupported { given: word.to_owned(), fault: written.to_owned(), why };
+        let detail = parse_detail(word)
             .ok_or_else(|| FaultError::Detail { given: word.to_owned(), fault: written.to_owned() })?;
-        let again = match detail {
-            Detail::Place(_) if !kind.has_place() => {
+        let is_repeated = match detail {
+            FaultDetail::Place(_) if !kind.has_position() => {
                 return Err(misplaced("only what breaks off or breaks a reply has a place"));
             }
-            Detail::Time(_) if !kind.has_time() => {
+            FaultDetail::Time(_) if !kind.has_time() => {
                 return Err(misplaced("only slow, and a status for its Retry-After, have a time"));
             }
-            Detail::Place(given) => place.replace(given).is_some(),
-            Detail::Share(given) => share.replace(given).is_some(),
-            Detail::Time(given) => time.replace(given).is_some(),
-            Detail::Always => std::mem::replace(&mut always, true),
+            FaultDetail::Place(given) => place.replace(given).is_some(),
+            FaultDetail::Share(given) => share.replace(given).is_some(),
+            FaultDetail::Time(given) => time.replace(given).is_some(),
+            FaultDetail::Always => std::mem::replace(&mut always, true),
         };
-        if again {
-            return Err(FaultError::Twice(written.to_owned()));
+        if is_repeated {
+            return Err(FaultError::Repeated(written.to_owned()));
         }
     }
     match &mut kind {
-        Kind::Slow(pause) => *pause = time.unwrap_or(*pause),
-        Kind::Status(_, retry_after) => *retry_after = time,
+        FaultKind::Slow(pause) => *pause = time.unwrap_or(*pause),
+        FaultKind::Status(_, retry_after) => *retry_after = time,
         _ => {}
     }
-    Ok(Fault { kind, place: place.unwrap_or(Place::Anywhere), share, always, written: written.to_owned() })
+    Ok(Fault {
+        kind,
+        position: place.unwrap_or(FaultPosition::Anywhere),
+        share,
+        always,
+        source_text: written.to_owned(),
+    })
 }
 
-fn kind(word: &str) -> Result<Kind, FaultError> {
+fn parse_kind(word: &str) -> Result<FaultKind, FaultError> {
     let status = || {
         let status = StatusCode::from_bytes(word.as_bytes()).ok()?;
-        (status.is_client_error() || status.is_server_error()).then_some(Kind::Status(status, None))
+        (status.is_client_error() || status.is_server_error()).then_some(FaultKind::Status(status, None))
     };
     Ok(match word {
-        "cut" => Kind::Cut,
-        "drop" => Kind::Drop,
-        "reset" => Kind::Reset,
-        "end" => Kind::End,
-        "stall" => Kind::Stall,
-        "error" => Kind::Error,
-        "malformed" => Kind::Malformed,
-        "no-done" => Kind::NoDone,
-        "slow" => Kind::Slow(DEFAULT_DELAY),
+        "cut" => FaultKind::Cut,
+        "drop" => FaultKind::Drop,
+        "reset" => FaultKind::Reset,
+        "end" => FaultKind::End,
+        "stall" => FaultKind::Stall,
+        "error" => FaultKind::Error,
+        "malformed" => FaultKind::Malformed,
+        "no-done" => FaultKind::NoDone,
+        "slow" => FaultKind::Slow(DEFAULT_DELAY),
         _ => return status().ok_or_else(|| FaultError::Kind(word.to_owned())),
     })
 }
 
-fn detail(word: &str) -> Option<Detail> {
+fn parse_detail(word: &str) -> Option<FaultDetail> {
     let split = word.find(|character: char| !character.is_ascii_digit() && character != '.');
     let (number, unit) = word.split_at(split.unwrap_or(word.len()));
     match unit {
-        "always" if number.is_empty() => Some(Detail::Always),
-        "" => number.parse().ok().map(|events| Detail::Place(Place::Events(events))),
-        "b" => number.parse().ok().map(|bytes| Detail::Place(Place::Bytes(bytes))),
-        "ms" => number.parse().ok().map(|time| Detail::Time(Duration::from_millis(time))),
-        "s" => number.parse().ok().map(|time| Detail::Time(Duration::from_secs(time))),
-        "%" => share(number).map(Detail::Share),
+        "always" if number.is_empty() => Some(FaultDetail::Always),
+        "" => number.parse().ok().map(|events| FaultDetail::Place(FaultPosition::Events(events))),
+        "b" => number.parse().ok().map(|bytes| FaultDetail::Place(FaultPosition::Bytes(bytes))),
+        "ms" => number.parse().ok().map(|time| FaultDetail::Time(Duration::from_millis(time))),
+        "s" => number.parse().ok().map(|time| FaultDetail::Time(Duration::from_secs(time))),
+        "%" => parse_share(number).map(FaultDetail::Share),
         _ => None,
     }
 }
 
 /// Parses a share to hundredths of a percent: `10`, `0.5` or `0.25`.
-fn share(number: &str) -> Option<u32> {
+fn parse_share(number: &str) -> Option<u32> {
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let scale = match part.len() {
         1 => 10,
@@ -145,11 +151,11 @@ fn share(number: &str) -> Option<u32> {
     };
     let share =
         whole.parse::<u32>().ok()?.checked_mul(100)?.checked_add(part.parse::<u32>().ok()? * scale)?;
-    (1..=ALL).contains(&share).then_some(share)
+    (1..=FULL_SHARE).contains(&share).then_some(share)
 }
 
-impl Kind {
-    fn has_place(self) -> bool {
+impl FaultKind {
+    fn has_position(self) -> bool {
         match self {
             Self::Cut
             | Self::Drop
@@ -171,20 +177,20 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Fault {
-        faults(text).unwrap().remove(0)
+    fn parse_one(text: &str) -> Fault {
+        parse_faults(text).unwrap().remove(0)
     }
 
     #[test]
     fn every_fault_parameter_is_recognised_by_its_unit() {
-        assert_eq!(one("drop@512b@2.5%@always").place, Place::Bytes(512));
-        assert_eq!(one("drop@512b@2.5%@always").share, Some(250));
-        assert!(one("drop@512b@2.5%@always").always);
-        assert_eq!(one("cut@0").place, Place::Events(0));
-        assert_eq!(one("slow@2s").kind, Kind::Slow(Duration::from_secs(2)));
-        let expected = Kind::Status(StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_millis(50)));
-        assert_eq!(one("429@50ms").kind, expected);
-        assert_eq!(one(" stall ").place, Place::Anywhere);
+        assert_eq!(parse_one("drop@512b@2.5%@always").position, FaultPosition::Bytes(512));
+        assert_eq!(parse_one("drop@512b@2.5%@always").share, Some(250));
+        assert!(parse_one("drop@512b@2.5%@always").always);
+        assert_eq!(parse_one("cut@0").position, FaultPosition::Events(0));
+        assert_eq!(parse_one("slow@2s").kind, FaultKind::Slow(Duration::from_secs(2)));
+        let expected = FaultKind::Status(StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_millis(50)));
+        assert_eq!(parse_one("429@50ms").kind, expected);
+        assert_eq!(parse_one(" stall ").position, FaultPosition::Anywhere);
     }
 
     #[test]
@@ -207,7 +213,7 @@ mod tests {
             ("cut@60%,drop@41%", "more than 100%"),
             ("cut@100%,drop", "more than 100%"),
         ] {
-            let error = faults(text).unwrap_err().to_string();
+            let error = parse_faults(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -13,7 +13,8 @@ fn count(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// Returns a request with this many rounds, whose newest message has a marker for the provider's cache.
+/// Returns a request with `rounds` rounds of messages, whose newest message has a marker for the provider's
+/// cache.
 fn request(rounds: usize) -> Request {
     let message = |role: &str, text: &str, mark: &str| {
         format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
@@ -28,8 +29,8 @@ fn request(rounds: usize) -> Request {
     Request::parse(found.format, body.as_bytes(), &found.address).unwrap()
 }
 
-/// Returns how many texts are counted for a request that is far below all limits.
-fn counts(counted: &TokenCounts, request: &Request) -> usize {
+/// Returns the number of texts that are counted for a request far below all limits.
+fn count_calls(counted: &TokenCounts, request: &Request) -> usize {
     COUNTED.with(|counted| counted.set(0));
     let policies = [Policy::window(count), Policy::emergency(count)];
     assert!(
@@ -52,8 +53,8 @@ fn each_request_of_a_growing_conversation_counts_only_new_turns() {
     let counted = TokenCounts::default();
     let first = request(30);
     // All messages, and the text before and after them.
-    assert_eq!(counts(&counted, &first), 61 + 2);
-    assert_eq!(counts(&counted, &first), 0);
+    assert_eq!(count_calls(&counted, &first), 61 + 2);
+    assert_eq!(count_calls(&counted, &first), 0);
     // Three messages were added, so the marker is in another message now.
-    assert_eq!(counts(&counted, &request(31)), 3);
+    assert_eq!(count_calls(&counted, &request(31)), 3);
 }

@@ -5,9 +5,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::gateway::Gateway;
-use crate::rescue::Refusal;
+use crate::refusals::Refusal;
 use crate::route::Target;
-use crate::settings::{Mode, Upstream};
+use crate::settings::{ResumeMode, Upstream};
 use crate::upstream::{Destination, for_fallback, for_upstream};
 
 /// Returns the upstream that the request is for.
@@ -15,10 +15,10 @@ pub(super) fn own_destination(
     target: &Target<'_>,
     request: &wire::Request,
     client: &Parts,
-    mode: Mode,
+    mode: ResumeMode,
 ) -> Result<Destination, Refusal> {
     let upstream = target.upstream;
-    let uri = target.without_credential().locate()?;
+    let uri = target.without_credential().to_uri()?;
     let model = upstream.summary_model.as_deref();
     let summary = match model.and_then(|model| request.question(model, "", 1)) {
         Some(question) => {
@@ -28,10 +28,10 @@ pub(super) fn own_destination(
         None => None,
     };
     Ok(Destination {
-        further: continuation_uris(upstream, request, &uri)?,
-        summary,
+        continuation_uris: continuation_uris(upstream, request, &uri)?,
+        summary_uri: summary,
         uri,
-        headers: observable(
+        headers: examinable_reply_headers(
             for_upstream(&client.headers, upstream, Some(request.format().facts().credential)),
             mode,
         ),
@@ -46,16 +46,16 @@ pub(super) fn fallback(
     target: &Target<'_>,
     request: &wire::Request,
     client: &Parts,
-    mode: Mode,
+    mode: ResumeMode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
     // Do not use the original path or query: they are for another host, and may contain the client's key.
     let at = |request: &wire::Request, stream: bool| {
-        Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
+        Target { upstream, path_and_query: request.path_at_other_upstream(stream) }.to_uri()
     };
     let located = request
         .for_other_upstream(upstream.model.as_deref())
-        .ok_or_else(|| Refusal::BadRequest("no path can be made of its model's name".to_owned()))
+        .ok_or_else(|| Refusal::BadRequest("its model's name cannot be part of a path".to_owned()))
         .and_then(|request| {
             Ok((at(&request, request.view().stream)?, [at(&request, false)?, at(&request, true)?]))
         });
@@ -67,11 +67,11 @@ pub(super) fn fallback(
             return None;
         }
     };
-    let headers = observable(for_fallback(&client.headers, upstream, request.format()), mode);
+    let headers = examinable_reply_headers(for_fallback(&client.headers, upstream, request.format()), mode);
     Some(Destination {
         uri,
-        further,
-        summary: None,
+        continuation_uris: further,
+        summary_uri: None,
         headers,
         upstream: upstream.clone(),
         interceptor: client.extensions.get().cloned(),
@@ -83,25 +83,29 @@ fn continuation_uris(upstream: &Upstream, request: &wire::Request, own: &Uri) ->
     let of = |stream: bool| {
         let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
         // The other parameters of the client's query also apply to these requests.
-        let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
-        let others =
-            own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
+        let is_format_parameter =
+            |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
+        let others = own
+            .query()
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .filter(|pair| !is_format_parameter(pair));
         let path_and_query = others.fold(path, |mut path, pair| {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(pair);
             path
         });
-        Target { upstream, path_and_query }.locate()
+        Target { upstream, path_and_query }.to_uri()
     };
     Ok([of(false)?, of(true)?])
 }
 
 /// Returns the headers for a request whose reply will be examined.
-fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
+fn examinable_reply_headers(mut headers: HeaderMap, mode: ResumeMode) -> HeaderMap {
     // These headers describe the original bytes. The HTTP client sets them again.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::CONTENT_ENCODING);
-    if mode != Mode::Off {
+    if mode != ResumeMode::Off {
         // A reply can be examined only if it is uncompressed.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }

@@ -21,7 +21,7 @@ use crate::exchange::Exchange;
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum size of the events that open a reply. Some servers repeat the request in them.
-const MAX_BYTES: usize = 256 * 1024;
+const MAX_OPENING_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
@@ -34,7 +34,7 @@ pub(super) enum Beginning {
 }
 
 /// What an event shows about the beginning of a stream.
-enum Sign {
+enum BeginningSign {
     /// The event shows nothing yet.
     None,
     Started,
@@ -47,15 +47,15 @@ pub(super) async fn read_beginning(
     mut body: AnyBody,
     deadline: Option<Instant>,
 ) -> Beginning {
-    let mut decoder = Decoder::new(MAX_BYTES);
-    let mut reader = exchange.attempt.request.stream(MAX_BYTES);
-    let mut came = BytesMut::new();
-    let patience = Instant::now() + HEAD_DELAY_LIMIT;
+    let mut decoder = Decoder::new(MAX_OPENING_BYTES);
+    let mut reader = exchange.attempt.request.stream(MAX_OPENING_BYTES);
+    let mut received = BytesMut::new();
+    let head_deadline = Instant::now() + HEAD_DELAY_LIMIT;
     loop {
-        let until = deadline.filter(|_| came.is_empty()).unwrap_or(patience);
+        let until = deadline.filter(|_| received.is_empty()).unwrap_or(head_deadline);
         let data = match timeout_at(until, body.frame()).await {
-            Err(_) if came.is_empty() && deadline.is_some() => return Beginning::Silent,
-            Err(_) => return Beginning::Started(with_prefix(came.freeze(), body)),
+            Err(_) if received.is_empty() && deadline.is_some() => return Beginning::Silent,
+            Err(_) => return Beginning::Started(with_prefix(received.freeze(), body)),
             Ok(Some(Ok(frame))) => match frame.into_data() {
                 Ok(data) => data,
                 Err(_) => continue,
@@ -63,24 +63,24 @@ pub(super) async fn read_beginning(
             Ok(Some(Err(error))) => return broken_beginning(&error.to_string()),
             Ok(None) => {
                 return match decoder.finish() {
-                    Tail::Frame(frame) => match sign(reader.as_mut(), &frame) {
-                        Sign::Started => Beginning::Started(with_prefix(came.freeze(), body)),
-                        Sign::Empty(why) => Beginning::Empty(Ending::UpstreamError, why),
-                        Sign::None => broken_beginning("it ended"),
+                    Tail::Frame(frame) => match classify_event(reader.as_mut(), &frame) {
+                        BeginningSign::Started => Beginning::Started(with_prefix(received.freeze(), body)),
+                        BeginningSign::Empty(why) => Beginning::Empty(Ending::UpstreamError, why),
+                        BeginningSign::None => broken_beginning("it ended"),
                     },
                     Tail::Clean | Tail::Residue(_) => broken_beginning("it ended"),
                 };
             }
         };
-        came.extend_from_slice(&data);
-        if decoder.push(&data).is_err() || came.len() > MAX_BYTES {
-            return Beginning::Started(with_prefix(came.freeze(), body));
+        received.extend_from_slice(&data);
+        if decoder.push(&data).is_err() || received.len() > MAX_OPENING_BYTES {
+            return Beginning::Started(with_prefix(received.freeze(), body));
         }
         while let Some(frame) = decoder.next_frame() {
-            match sign(reader.as_mut(), &frame) {
-                Sign::None => {}
-                Sign::Started => return Beginning::Started(with_prefix(came.freeze(), body)),
-                Sign::Empty(why) => return Beginning::Empty(Ending::UpstreamError, why),
+            match classify_event(reader.as_mut(), &frame) {
+                BeginningSign::None => {}
+                BeginningSign::Started => return Beginning::Started(with_prefix(received.freeze(), body)),
+                BeginningSign::Empty(why) => return Beginning::Empty(Ending::UpstreamError, why),
             }
         }
     }
@@ -91,16 +91,16 @@ fn broken_beginning(how: &str) -> Beginning {
 }
 
 /// Classifies an event. A final error counts as the reply.
-fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
+fn classify_event(reader: &mut dyn Reader, frame: &Frame) -> BeginningSign {
     match reader.read_frame(frame) {
         Err(error) if error.is_broken_chunk() => {
-            Sign::Empty(format!("an event before anything of a reply cannot be read: {error}"))
+            BeginningSign::Empty(format!("an event before anything of a reply cannot be read: {error}"))
         }
-        Err(_) => Sign::Started,
-        Ok(event) if event.idle || event.opens => Sign::None,
+        Err(_) => BeginningSign::Started,
+        Ok(event) if event.is_idle || event.only_begins => BeginningSign::None,
         Ok(event) => match event.error {
-            Some(error) if !error.is_final() => Sign::Empty(format!("it failed: {}", error.message)),
-            _ => Sign::Started,
+            Some(error) if !error.is_final() => BeginningSign::Empty(format!("it failed: {}", error.message)),
+            _ => BeginningSign::Started,
         },
     }
 }

@@ -2,29 +2,29 @@
 
 use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
-use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
+use endmark_wire::writer::{ChoiceEnd, StreamEnd, StreamError};
 use serde_json::value::RawValue;
 
 use crate::disclosure::{Disclosure, REPLY_CUT, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
-use crate::mended_items;
+use crate::recovered_items;
 use crate::reply::{ClientGone, ClientStream};
-use crate::stage::disclose::whole::INCOMPLETE;
-use crate::stage::mend::stream::{GivenUp, MendedStream};
+use crate::stage::disclose::whole::INCOMPLETE_STATUS;
+use crate::stage::mend::stream::{EarlyStop, MendedStream};
 use crate::stage::settle::stream::RecordedStream;
 
 /// Writes the end of a stream. If the stream needed no recovery, writes the upstream's own end.
 ///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
-pub(crate) async fn stream(
+pub(crate) async fn disclose_stream(
     exchange: &Exchange,
     settled: RecordedStream,
     client: &mut ClientStream,
 ) -> Result<(), ClientGone> {
-    let RecordedStream { mended_stream: mut mended, end_lost } = settled;
+    let RecordedStream { mended_stream: mut mended, is_end_lost: end_lost } = settled;
     let usage = mended.usage();
-    let failed = mended.result.failed.as_ref();
+    let failed = mended.result.failure.as_ref();
     let broke = failed.map(|disclosure| (mended.break_message(exchange, disclosure), REPLY_CUT, disclosure));
     let incomplete = mended.result.incomplete.as_ref();
     let is_incomplete =
@@ -35,23 +35,23 @@ pub(crate) async fn stream(
     });
     let disclosed: Vec<Option<Box<RawValue>>> = mended
         .result
-        .other_ends
+        .replaced_ends
         .iter()
         .map(|end| end.endmark.as_deref().map(|disclosed| with_cost(disclosed, exchange, account)))
         .collect();
     let ends: Vec<ChoiceEnd<'_>> = mended
         .result
-        .other_ends
+        .replaced_ends
         .iter()
         .zip(&disclosed)
         .map(|(other, disclosed)| ChoiceEnd {
             choice: other.choice,
             end: other.end,
             endmark: disclosed.as_deref(),
-            rewritten: other.rewritten,
+            is_rewritten: other.rewritten,
         })
         .collect();
-    let passes = ends.is_empty() && mended.observed.ending == Ending::Clean;
+    let is_unchanged = ends.is_empty() && mended.observed.ending == Ending::Clean;
     let writer = mended.observed.writer.as_mut();
     let bytes = if let Some((message, kind, endmark)) = &error {
         writer.write_error(&StreamError {
@@ -59,19 +59,19 @@ pub(crate) async fn stream(
             kind,
             // Repeating an incomplete stream costs as much as repeating any incomplete reply, so both have the same
             // status.
-            status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
+            status: if *kind == REPLY_INCOMPLETE { INCOMPLETE_STATUS.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
             // With an error, the whole reply is incomplete, so no choice has ended.
             choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {
-        let mut bytes = writer.close(&Closing { choices: &ends, usage, is_end_lost: end_lost });
-        if passes {
+        let mut bytes = writer.close(&StreamEnd { choices: &ends, usage, is_end_lost: end_lost });
+        if is_unchanged {
             bytes.extend(std::mem::take(&mut mended.observed.residue));
         }
         bytes
     };
-    mended_items::keep(exchange, writer.changed_items()).await;
+    recovered_items::store_items(exchange, writer.changed_items()).await;
     client.send(bytes).await
 }
 
@@ -85,15 +85,15 @@ impl MendedStream {
 
     /// Returns the message for a client whose reply broke off.
     fn break_message(&self, exchange: &Exchange, disclosure: &Disclosure) -> String {
-        match self.result.given_up_reason {
-            Some(GivenUp::Timeout) => {
+        match self.result.early_stop {
+            Some(EarlyStop::Timeout) => {
                 return format!(
                     "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
                     exchange.upstream_name(),
                     exchange.gateway.settings.limits.total,
                 );
             }
-            Some(GivenUp::Stopped) => {
+            Some(EarlyStop::Stopped) => {
                 return format!(
                     "the reply of the upstream `{}` is cut: the gateway stopped before it was over; send the request again, to \
                      the gateway that follows",

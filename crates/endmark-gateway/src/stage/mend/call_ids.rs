@@ -1,11 +1,11 @@
-//! Makes the ids of tool calls unique. Some servers restart their numbering in each response, so a result could be
-//! assigned to the wrong call.
+//! Makes the ids of tool calls unique. Some servers restart their numbering in each response, so that a tool
+//! result could be assigned to the wrong tool call.
 
 use std::collections::{HashMap, HashSet};
 
 use endmark_wire::reply::ToolCall;
 
-/// The ids of a choice's calls.
+/// The ids of a choice's tool calls.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     used_ids: HashSet<String>,
@@ -19,8 +19,8 @@ impl CallIds {
         Self { used_ids: taken, numbers: HashMap::new() }
     }
 
-    /// Gives a call a different id if an earlier call has the same id.
-    pub(super) fn give_own(&mut self, call: &mut ToolCall) {
+    /// Gives a tool call a different id if an earlier one has the same id.
+    pub(super) fn make_unique(&mut self, call: &mut ToolCall) {
         let Some(id) = call.id.clone() else { return };
         let mut own = id.clone();
         while !self.used_ids.insert(own.clone()) {
@@ -42,7 +42,7 @@ mod tests {
         let mut ids = CallIds::new(&[call("a"), call("a_2")]);
         let mut given = |id: &str| {
             let mut call = call(id);
-            ids.give_own(&mut call);
+            ids.make_unique(&mut call);
             call.id.unwrap()
         };
         assert_eq!([given("a"), given("b"), given("a"), given("b")], ["a_3", "b", "a_4", "b_2"]);

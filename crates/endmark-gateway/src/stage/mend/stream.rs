@@ -5,36 +5,36 @@ use std::pin::pin;
 
 use endmark_recovery::Ending;
 use endmark_wire::reply::{Choice, Received, ToolCall};
-use endmark_wire::writer::{CutCall, End as ReplyEnd, Writer};
+use endmark_wire::writer::{CutCall, ReportedEnd as ReplyEnd, Writer};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use super::choice::{SettledChoice, add, prepare};
+use super::choice::{SettledChoice, add_part, prepare_part};
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
-use crate::recovery::{Account, Allowance, MendedPart, Suspect, mend};
-use crate::reply::{ClientGone, ClientStream, Flow, LiveSlot, Outcome, Part, Waiter};
-use crate::stage::observe::stream::{ObservedStream, Parts, SentParts};
-use crate::stage::observe::suspects::{lead, text_before_part};
+use crate::recovery::{Allowance, MendedPart, Suspect, TokenAccount, mend};
+use crate::reply::{ClientGone, ClientStream, Flow, LiveSlot, Outcome, ReplyPart, WaitingClient};
+use crate::stage::observe::stream::{ObservedStream, SentParts, StreamParts};
+use crate::stage::observe::suspects::{client_beginning, text_before_part};
 use crate::stopping::Interrupted;
 
 /// A stream after recovery.
 pub(crate) struct MendedStream {
     pub(crate) observed: Box<ObservedStream>,
-    pub(crate) account: Account,
+    pub(crate) account: TokenAccount,
     pub(crate) result: MendedReply,
 }
 
-/// The outcome of a reply.
+/// The result of recovery, over all choices of a reply.
 pub(crate) struct MendedReply {
     /// The worst outcome of all choices.
-    pub(crate) worst: Outcome,
+    pub(crate) worst_outcome: Outcome,
     /// The choices whose end is replaced.
-    pub(crate) other_ends: Vec<OtherEnd>,
+    pub(crate) replaced_ends: Vec<ReplacedEnd>,
     /// Why the reply is not whole, if the stream did not report an end.
-    pub(crate) failed: Option<Disclosure>,
+    pub(crate) failure: Option<Disclosure>,
     /// Why recovery stopped early.
-    pub(crate) given_up_reason: Option<GivenUp>,
+    pub(crate) early_stop: Option<EarlyStop>,
     /// An incomplete choice, if the client should get an error for it.
     pub(crate) incomplete: Option<Disclosure>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct MendedReply {
 ///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
-pub(crate) async fn stream(
+pub(crate) async fn mend_stream(
     exchange: &Exchange,
     mut observed: Box<ObservedStream>,
     client: &mut ClientStream,
@@ -51,9 +51,9 @@ pub(crate) async fn stream(
     let ObservedStream { reader, writer, ending, sent_parts: sent, parts, spent, .. } = &mut *observed;
     let received = reader.received();
     let allowance =
-        Allowance::new(&exchange.case(), exchange.took(), received.output_tokens(), received.choices());
-    let mut account = Account::new(allowance);
-    account.open(spent.as_ref(), *ending);
+        Allowance::new(&exchange.case(), exchange.elapsed(), received.output_tokens(), received.choices());
+    let mut account = TokenAccount::new(allowance);
+    account.note_first_call(spent.as_ref(), *ending);
     let mut mending = StreamMender {
         exchange,
         received,
@@ -63,10 +63,10 @@ pub(crate) async fn stream(
         client,
         account,
         result: MendedReply {
-            worst: Outcome::Whole,
-            other_ends: Vec::new(),
-            failed: None,
-            given_up_reason: None,
+            worst_outcome: Outcome::Whole,
+            replaced_ends: Vec::new(),
+            failure: None,
+            early_stop: None,
             incomplete: None,
         },
     };
@@ -74,14 +74,14 @@ pub(crate) async fn stream(
         let choices = pin!(timeout_at(exchange.client.deadline, mending.mend_choices(parts)));
         match exchange.gateway.stopping.unless_interrupted(choices).await {
             Ok(Ok(ended)) => ended.map(|()| None)?,
-            Ok(Err(_)) => Some(GivenUp::Timeout),
-            Err(Interrupted) => Some(GivenUp::Stopped),
+            Ok(Err(_)) => Some(EarlyStop::Timeout),
+            Err(Interrupted) => Some(EarlyStop::Stopped),
         }
     } else {
-        Some(GivenUp::Timeout)
+        Some(EarlyStop::Timeout)
     };
     if let Some(why) = given_up {
-        mending.note_given_up(why);
+        mending.note_early_stop(why);
     }
     let StreamMender { account, result, .. } = mending;
     Ok(MendedStream { observed, account, result })
@@ -97,13 +97,13 @@ struct StreamMender<'a> {
     sent_parts: &'a SentParts,
     writer: &'a mut dyn Writer,
     client: &'a mut ClientStream,
-    account: Account,
+    account: TokenAccount,
     result: MendedReply,
 }
 
 /// Why recovery stopped early.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum GivenUp {
+pub(crate) enum EarlyStop {
     /// The time limit of the request was exceeded.
     Timeout,
     /// The gateway was stopped.
@@ -111,7 +111,7 @@ pub(crate) enum GivenUp {
 }
 
 /// The end that replaces a choice's own.
-pub(crate) struct OtherEnd {
+pub(crate) struct ReplacedEnd {
     pub(crate) choice: u32,
     /// The new end. `None` means the provider's own end.
     pub(crate) end: Option<ReplyEnd>,
@@ -121,36 +121,44 @@ pub(crate) struct OtherEnd {
 
 impl StreamMender<'_> {
     /// Recovers every choice.
-    async fn mend_choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
+    async fn mend_choices(&mut self, parts: &mut StreamParts) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
-        for (whose, parts) in parts {
-            let Some(choice) = whose.choice(self.received) else { continue };
+        for (stream_choice, parts) in parts {
+            let Some(choice) = stream_choice.choice(self.received) else { continue };
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = SettledChoice::default();
-            let mut is_as_it_came = true;
+            let mut is_unchanged = true;
             for part in &mut parts.remaining {
-                prepare(part, &settled);
+                prepare_part(part, &settled);
                 let mended = self.mend_part(choice, part, &mut settled).await?;
-                is_as_it_came &= matches!(mended, MendedPart::Untouched | MendedPart::Whole { .. });
-                add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
-                    .await?;
+                is_unchanged &= matches!(mended, MendedPart::Untouched | MendedPart::Whole { .. });
+                add_part(
+                    self.exchange,
+                    choice,
+                    part,
+                    mended,
+                    &mut self.account,
+                    &mut disclosure,
+                    &mut settled,
+                )
+                .await?;
             }
-            if self.fails_after_calls(choice) && is_as_it_came {
-                // All received calls are whole, but the upstream reports that the rest of the reply failed. Its error
-                // is kept.
+            if self.fails_after_calls(choice) && is_unchanged {
+                // All received tool calls are whole, but the upstream reports that the rest of the reply
+                // failed. Its error is kept.
                 disclosure.note_break();
-                self.result.worst = self.result.worst.max(disclosure.outcome());
-                self.result.failed.get_or_insert(disclosure);
+                self.result.worst_outcome = self.result.worst_outcome.max(disclosure.outcome());
+                self.result.failure.get_or_insert(disclosure);
                 continue;
             }
-            if let Some(word) = choice.unknown_end() {
+            if let Some(word) = choice.unknown_finish_reason() {
                 disclosure.note_unknown_end(word);
             }
-            self.result.worst = self.result.worst.max(disclosure.outcome());
+            self.result.worst_outcome = self.result.worst_outcome.max(disclosure.outcome());
             if disclosure.is_error() {
                 self.result.incomplete.get_or_insert_with(|| disclosure.clone());
             }
-            if disclosure.has_something() {
+            if disclosure.has_content() {
                 self.write_choice_end(choice, &settled, &disclosure).await?;
             } else {
                 untouched.push(choice.index);
@@ -159,13 +167,13 @@ impl StreamMender<'_> {
         let unfinished =
             |index: &u32| self.received.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
         if self.ending != Ending::Clean && untouched.iter().any(unfinished) {
-            let disclosure = self.broke_off();
-            self.result.failed.get_or_insert(disclosure);
+            let disclosure = self.note_break();
+            self.result.failure.get_or_insert(disclosure);
         }
         Ok(())
     }
 
-    /// Whether the upstream reported an error after this choice's calls.
+    /// Whether the upstream reported an error after this choice's tool calls.
     fn fails_after_calls(&self, choice: &Choice) -> bool {
         self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
@@ -177,25 +185,25 @@ impl StreamMender<'_> {
         part: &Suspect,
         settled: &mut SettledChoice,
     ) -> Result<MendedPart, ClientGone> {
-        let had = self.sent_bytes(choice, part);
-        let can_flow = match (&part.slot.part, had) {
-            // Arguments that the server made up cannot be extended.
-            (Part::ToolCall(call), Some(had)) => {
+        let already_sent = self.sent_bytes(choice, part);
+        let can_extend = match (&part.slot.part, already_sent) {
+            // Arguments that the server invented cannot be extended.
+            (ReplyPart::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
                     && choice.can_extend_call(call)
                     && self.writer.can_continue(choice.index, call)
             }
             _ => true,
         };
-        let mut flow = match had {
-            _ if !can_flow || !self.writer.can_write() => Flow::Closed,
+        let mut flow = match already_sent {
+            _ if !can_extend || !self.writer.can_write() => Flow::Closed,
             Some(sent) => Flow::Live(LiveSlot {
                 client: &mut *self.client,
                 writer: &mut *self.writer,
                 slot: &part.slot,
                 sent_bytes: sent,
             }),
-            None => Flow::Held(Waiter { client: &mut *self.client, writer: &*self.writer }),
+            None => Flow::Held(WaitingClient { client: &mut *self.client, writer: &*self.writer }),
         };
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
@@ -204,37 +212,37 @@ impl StreamMender<'_> {
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {
-            settled.continued |= Some(slot.sent_bytes()) > had;
+            settled.is_continued |= Some(slot.sent_bytes()) > already_sent;
         }
         Ok(mended)
     }
 
     /// Records that recovery stopped.
-    fn note_given_up(&mut self, why: GivenUp) {
-        self.result.failed = Some(self.broke_off());
-        self.result.given_up_reason = Some(why);
+    fn note_early_stop(&mut self, why: EarlyStop) {
+        self.result.failure = Some(self.note_break());
+        self.result.early_stop = Some(why);
     }
 
-    /// Records that the reply is not whole and ends the recovery.
-    fn broke_off(&mut self) -> Disclosure {
+    /// Records that the reply broke off. Returns the disclosure for the client.
+    fn note_break(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
         disclosure.note_break();
-        self.result.worst = self.result.worst.max(disclosure.outcome());
+        self.result.worst_outcome = self.result.worst_outcome.max(disclosure.outcome());
         disclosure
     }
 
-    /// Returns the number of bytes of a part that the client has. Returns `None` for a call of which it has nothing,
-    /// because such a call can be sent only as a whole.
+    /// Returns the number of bytes of a part that the client has. Returns `None` if the client has nothing of
+    /// a tool call, which can then be sent only as a whole.
     fn sent_bytes(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
-            Part::Text => {
+            ReplyPart::Text => {
                 let sent = self.sent_parts.sent_bytes(choice.index, None).unwrap_or(0);
                 Some(match text_before_part(self.exchange, choice) {
-                    "" => lead(self.exchange, &choice.text).len() + sent,
+                    "" => client_beginning(self.exchange, &choice.text).len() + sent,
                     before => sent.saturating_sub(before.len()),
                 })
             }
-            Part::ToolCall(call) => self.sent_parts.sent_bytes(choice.index, Some(call.index)),
+            ReplyPart::ToolCall(call) => self.sent_parts.sent_bytes(choice.index, Some(call.index)),
         }
     }
 
@@ -245,18 +253,18 @@ impl StreamMender<'_> {
         settled: &SettledChoice,
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
-        let mut left_out = BTreeSet::new();
+        let mut omitted_calls = BTreeSet::new();
         let mut is_begun = false;
         if !settled.cut_calls.is_empty() {
-            for (call, becomes) in self.writer.leave_cut(choice.index, &settled.cut_calls) {
-                match becomes {
-                    CutCall::LeftOut => drop(left_out.insert(call)),
-                    CutCall::Begun => is_begun = true,
+            for (call, treatment) in self.writer.note_cut_calls(choice.index, &settled.cut_calls) {
+                match treatment {
+                    CutCall::Omitted => drop(omitted_calls.insert(call)),
+                    CutCall::Started => is_begun = true,
                 }
             }
         }
         if settled.is_changed() {
-            self.send_held_calls(choice, settled, &left_out).await?;
+            self.send_held_calls(choice, settled, &omitted_calls).await?;
         }
         if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.replaces_text_by_call) {
             let bytes = self.writer.write_signature(choice.index, signature);
@@ -266,7 +274,7 @@ impl StreamMender<'_> {
             self.writer.set_stop_sequence(choice.index, sequence);
         }
         if let Some(id) = &settled.new_calls_in {
-            self.writer.set_answer_id(id);
+            self.writer.set_response_id(id);
         }
         let last_is_left_out = settled.last_new_call_is_cut && !self.writer.shows_cut_calls();
         let written = settled.new_calls.len().saturating_sub(usize::from(last_is_left_out));
@@ -274,7 +282,7 @@ impl StreamMender<'_> {
             let bytes = self.writer.write_tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
-        let is_left_out = !left_out.is_empty() || last_is_left_out;
+        let is_left_out = !omitted_calls.is_empty() || last_is_left_out;
         if let Some(call) = settled.omitted_call(choice).filter(|_| is_left_out && !is_begun)
             && self.writer.can_write()
         {
@@ -283,10 +291,10 @@ impl StreamMender<'_> {
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
             // The choice is cut and was not recovered. In this protocol, only an error can report that.
-            self.result.failed.get_or_insert_with(|| disclosure.clone());
+            self.result.failure.get_or_insert_with(|| disclosure.clone());
             return Ok(());
         }
-        self.result.other_ends.push(OtherEnd {
+        self.result.replaced_ends.push(ReplacedEnd {
             choice: choice.index,
             end: settled.end,
             endmark: disclosure.json(),
@@ -295,22 +303,22 @@ impl StreamMender<'_> {
         Ok(())
     }
 
-    /// Sends calls of which the client has nothing, completely, or as received if the cut can be disclosed. Also
-    /// sends the held rest of calls that the client has begun to receive.
+    /// Sends the tool calls that the client has not received at all: completely, or as received if the cut
+    /// can be disclosed. Also sends the rest of a begun tool call if that rest was held back.
     async fn send_held_calls(
         &mut self,
         choice: &Choice,
         settled: &SettledChoice,
-        left_out: &BTreeSet<u32>,
+        omitted_calls: &BTreeSet<u32>,
     ) -> Result<(), ClientGone> {
         let whole: HashMap<u32, &ToolCall> = settled.calls.iter().map(|call| (call.index, call)).collect();
         for call in &choice.tool_calls {
             let known = whole.get(&call.index).copied();
             let bytes = match self.sent_parts.sent_bytes(choice.index, Some(call.index)) {
-                _ if left_out.contains(&call.index) => continue,
+                _ if omitted_calls.contains(&call.index) => continue,
                 None => self.writer.write_tool_call(choice.index, known.unwrap_or(call)),
                 Some(sent) => {
-                    // Recovered text was already written, and a call that stays cut needs nothing more.
+                    // Recovery has already written the rest of recovered calls, and a call that stays cut gets no more.
                     let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
                     let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
                     let rest = rest.filter(|_| is_held && self.writer.can_continue(choice.index, call));

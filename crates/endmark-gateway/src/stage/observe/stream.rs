@@ -1,8 +1,8 @@
 //! Reads the first reply of a stream and forwards it at the same time.
 //!
-//! The gateway holds back only events that could make an incomplete reply look complete, which are the event with the
-//! stop reason and all later ones. If parts have end events of their own, each of these is held until the next event.
-//! If the end is certain, nothing is held back, unless usage is still missing.
+//! The gateway holds back only events that could make an incomplete reply look complete: the event with the
+//! stop reason, and all later ones. If parts have end events of their own, each of these is held until the
+//! next event. If the end is certain, nothing is held back, unless usage is still missing.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -16,23 +16,23 @@ use endmark_wire::writer::Writer;
 use tokio::time::Instant;
 
 use super::certain_calls::CertainCalls;
-use super::suspects::{Suspects, suspects, without_surplus, worst};
+use super::suspects::{Suspects, find_suspects, limit_surplus_choices, worst_judgement};
 use super::waiting::WaitingChoices;
 use crate::admission::BytesReservation;
 use crate::body::{AnyBody, TimedBody};
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, CallUsage, RequestEnd, read_late_usage};
 use crate::reply::{ClientGone, ClientStream};
-use crate::settings::Mode;
+use crate::settings::ResumeMode;
 use crate::upstream::frame_without_claims;
 use crate::work::{self, LARGE_BYTES, LargeInput};
 
-/// Events that arrive together are forwarded together up to this size, because forwarding one costs as much as
-/// reading it.
+/// Events that arrive together are forwarded together up to this size, because forwarding an event costs as
+/// much as reading it.
 const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
-pub(crate) enum SeenStream {
+pub(crate) enum StreamObservation {
     /// The stream could not be read to its end, and was forwarded without parsing. Its end is that of the HTTP body.
     Unread(Ending),
     Read(Box<ObservedStream>),
@@ -51,16 +51,16 @@ pub(crate) struct ObservedStream {
     /// Bytes after the last complete frame.
     pub(crate) residue: Vec<u8>,
     /// The choices, each with the parts that may be cut.
-    pub(crate) parts: Parts,
+    pub(crate) parts: StreamParts,
     /// The usage of the call.
     pub(crate) spent: Option<CallUsage>,
     /// The memory reserved for the stream.
-    pub(crate) _holding: BytesReservation,
+    pub(crate) _memory: BytesReservation,
     pub(crate) _large: LargeInput,
 }
 
 /// The choices of a stream, each with the parts that may be cut.
-pub(crate) type Parts = Vec<(StreamChoice, Suspects)>;
+pub(crate) type StreamParts = Vec<(StreamChoice, Suspects)>;
 
 /// A choice of a stream.
 pub(crate) enum StreamChoice {
@@ -80,12 +80,14 @@ impl StreamChoice {
     }
 }
 
-/// Number of bytes of each part that the client has. A part is the text of a choice, or the arguments of a call.
+/// Number of bytes of each part that the client has. A part is the text of a choice, or the arguments of a
+/// tool call.
 #[derive(Debug, Default)]
 pub(crate) struct SentParts(HashMap<(u32, Option<u32>), usize>);
 
 impl SentParts {
-    /// Returns the number of bytes that the client has, or `None` for a call of which it has nothing.
+    /// Returns the number of bytes that the client has. Returns `None` for a tool call that the client has
+    /// not received at all.
     pub(crate) fn sent_bytes(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
     }
@@ -108,20 +110,21 @@ impl SentParts {
     }
 }
 
-/// Forwards the upstream's stream to the client until it ends or its end is in doubt. Then settles its call.
+/// Forwards the upstream's stream to the client until the stream ends or its end is uncertain. Then settles
+/// its upstream call.
 ///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
-pub(crate) async fn stream(
+pub(crate) async fn observe_stream(
     exchange: &Exchange,
     call: Option<Call>,
     upstream: AnyBody,
     client: &mut ClientStream,
-) -> Result<SeenStream, ClientGone> {
+) -> Result<StreamObservation, ClientGone> {
     let limits = &exchange.gateway.settings.limits;
     let mut upstream = TimedBody::new(upstream, limits.idle, exchange.client.deadline);
     let mut observer = Observer::new(exchange);
-    let (mut came, mut large) = (0_usize, None);
+    let (mut received_bytes, mut large) = (0_usize, None);
     let mut ready = None;
     let ending = loop {
         let next = if let Some(next) = ready.take() {
@@ -137,14 +140,14 @@ pub(crate) async fn stream(
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };
-        came = came.saturating_add(data.len());
-        if large.is_none() && came >= LARGE_BYTES && !observer.is_unread {
-            large = Some(work::large(came).await);
+        received_bytes = received_bytes.saturating_add(data.len());
+        if large.is_none() && received_bytes >= LARGE_BYTES && !observer.is_unread {
+            large = Some(work::enter_pool_if_large(received_bytes).await);
         }
         let gathered = observer.outgoing.len();
         let ended = observer.read(&data);
         if let Some(call) = &call {
-            call.read((!observer.is_unread).then(|| observer.reader.received().choices()));
+            call.record_text((!observer.is_unread).then(|| observer.reader.received().choices()));
         }
         if let Some(ending) = ended {
             // The end waits for its record and for usage that may follow. Earlier events do not wait.
@@ -166,12 +169,15 @@ pub(crate) async fn stream(
     let large = match large {
         Some(large) => large,
         // A continuation request contains the complete original request.
-        None => work::large(came.saturating_add(exchange.attempt.request.body().len())).await,
+        None => {
+            work::enter_pool_if_large(received_bytes.saturating_add(exchange.attempt.request.body().len()))
+                .await
+        }
     };
-    let PassedParts { mut observed, last, is_unread: unread } = observer.finish(ending, large);
+    let FinishedStream { mut observed, last, is_unread: unread } = observer.finish(ending, large);
     // Settle the call before the client gets the last bytes, so that a complete reply is recorded as complete.
     if let Some(call) = call {
-        // A stream that stopped being parsed at some event was too long to keep.
+        // If parsing stopped at some event, the stream was too long to keep.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
         let end =
             CallEnd { is_unread: unread, ..call_end(observed.reader.received(), ending, &observed.parts) };
@@ -181,52 +187,57 @@ pub(crate) async fn stream(
     if unread {
         exchange.calls.watch.end(RequestEnd::Unread);
         client.send(observed.residue).await?;
-        return Ok(SeenStream::Unread(ending));
+        return Ok(StreamObservation::Unread(ending));
     }
-    Ok(SeenStream::Read(Box::new(observed)))
+    Ok(StreamObservation::Read(Box::new(observed)))
 }
 
 /// Maximum number of missing choices to consider. No provider returns more.
-const MAX_CHOICES: u32 = 128;
+const MAX_MISSING_CHOICES: u32 = 128;
 
-fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
+fn collect_parts(
+    exchange: &Exchange,
+    received: &Received,
+    ending: Ending,
+    error: Option<&ProviderError>,
+) -> StreamParts {
     let mut choices: Vec<StreamChoice> = (0..received.choices().len()).map(StreamChoice::Received).collect();
     if ending != Ending::Clean {
         // If a failed stream contains nothing of a choice, the choice counts as cut at its beginning.
-        let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_CHOICES);
+        let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_MISSING_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| StreamChoice::Missing(Box::new(Choice::new(index)))));
     }
     let of = |whose: StreamChoice| {
         let choice = whose.choice(received)?;
         let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
-        let parts = suspects(exchange, choice, 0, ending, received.output_tokens(), error);
+        let parts = find_suspects(exchange, choice, 0, ending, received.output_tokens(), error);
         Some((whose, parts))
     };
-    let mut choices: Parts = choices.into_iter().filter_map(of).collect();
-    without_surplus(exchange, choices.iter_mut().map(|(_, parts)| parts));
+    let mut choices: StreamParts = choices.into_iter().filter_map(of).collect();
+    limit_surplus_choices(exchange, choices.iter_mut().map(|(_, parts)| parts));
     choices
 }
 
 /// Returns how the stream's call ended.
-fn call_end(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
+fn call_end(received: &Received, ending: Ending, parts: &StreamParts) -> CallEnd {
     CallEnd {
-        judgement: worst(parts.iter().map(|(_, parts)| parts.worst)),
-        ..CallEnd::stream(ending, received)
+        judgement: worst_judgement(parts.iter().map(|(_, parts)| parts.worst)),
+        ..CallEnd::from_stream(ending, received)
     }
 }
 
-// Fields: the state of one pass over a stream, most of which changes with each event.
+// Fields: the state of one pass over a stream. Most of it changes with each event.
 struct Observer<'a> {
     exchange: &'a Exchange,
     decoder: Decoder,
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
-    /// Whether an end in doubt is held back.
+    /// Whether an uncertain end of the reply is held back.
     holds_end: bool,
-    /// Whether calls and everything after them are held back until they are whole.
+    /// Whether tool calls and everything after them are held back until they are whole.
     holds_calls: bool,
-    /// Calls that wait for the next event.
+    /// Tool calls that wait for the next event.
     waiting: WaitingChoices,
     sent_parts: SentParts,
     /// Number of bytes of each part that are held back.
@@ -234,13 +245,13 @@ struct Observer<'a> {
     outgoing: Vec<u8>,
     is_unread: bool,
     error: Option<ProviderError>,
-    /// Since when heartbeats are held back together with other events.
+    /// When heartbeats were first held back together with other events.
     idle_since: Option<Instant>,
-    /// Calls that are known to be whole, with the length of their arguments in bytes.
+    /// Tool calls that are known to be whole, with the length of their arguments in bytes.
     whole_calls: HashMap<u32, usize>,
     certain_calls: CertainCalls,
-    holding: BytesReservation,
-    /// Memory for the calls, in addition to their bytes.
+    memory: BytesReservation,
+    /// Memory for the tool calls, in addition to their bytes.
     entry_bytes: usize,
     /// Bytes that arrived after the end.
     late_bytes: Vec<u8>,
@@ -267,7 +278,7 @@ impl<'a> Observer<'a> {
             certain_calls: CertainCalls::default(),
             entry_bytes: 0,
             late_bytes: Vec::new(),
-            holding: exchange.gateway.held_bytes.part(exchange.gateway.settings.limits.held_bytes),
+            memory: exchange.gateway.held_bytes.new_reservation(exchange.gateway.settings.limits.held_bytes),
         }
     }
 
@@ -277,10 +288,10 @@ impl<'a> Observer<'a> {
             self.outgoing.extend_from_slice(data);
             return None;
         }
-        // The content that arrived earlier uses this memory in addition to its bytes.
+        // Received tool calls use memory in addition to their bytes.
         let entry_bytes = self.reader.received().entry_bytes();
         let grown = entry_bytes.saturating_sub(std::mem::replace(&mut self.entry_bytes, entry_bytes));
-        let has_room = self.holding.grow(data.len() + grown);
+        let has_room = self.memory.grow(data.len() + grown);
         let too_long = self.decoder.push(data).is_err() || !has_room;
         // Usually everything is forwarded unchanged.
         self.outgoing.reserve_exact(self.decoder.finished_bytes());
@@ -306,16 +317,17 @@ impl<'a> Observer<'a> {
             Ok(event) => event,
             Err(error) => {
                 tracing::warn!(request = self.exchange.client.id, %error, "the upstream sent an event that cannot be read");
-                if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
-                    // Everything after this event lacks its content, so the reply ends before it.
+                if error.is_broken_chunk() && self.exchange.mode() != ResumeMode::Warn {
+                    // The content of this event is missing from everything after it, so the reply ends before
+                    // the event.
                     return Some(Ending::UpstreamError);
                 }
-                // The client may be able to parse this event, but the rest cannot be recovered any more.
+                // The client may be able to parse this event, but the rest can no longer be recovered.
                 self.outgoing.extend_from_slice(&frame.raw);
                 return None;
             }
         };
-        if self.exchange.attempt.asks_usage && event.only_counts() {
+        if self.exchange.attempt.requests_usage && event.only_counts() {
             // The client did not request this event.
             return None;
         }
@@ -325,12 +337,12 @@ impl<'a> Observer<'a> {
             (None, false) => None,
         };
         if self.is_held_back(&event) {
-            if !self.holds_calls && !self.waiting.is_over() {
+            if !self.holds_calls && !self.waiting.is_empty() {
                 self.unsent_parts.add(&event);
             }
             self.writer.hold(frame, &event);
         } else {
-            if !event.idle {
+            if !event.is_idle {
                 self.sent_parts.merge(std::mem::take(&mut self.unsent_parts));
             }
             self.sent_parts.add(&event);
@@ -342,28 +354,32 @@ impl<'a> Observer<'a> {
 
     /// Whether an event must be held back until the end of the reply is certain.
     fn is_held_back(&mut self, event: &Event) -> bool {
-        if event.idle {
+        if event.is_idle {
             return self.is_held_back_while_idle();
         }
         self.holds_calls |= self.exchange.gateway.settings.tools.hold
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
-        self.certain_calls.take(self.reader.received(), event);
+        self.certain_calls.observe_event(self.reader.received(), event);
         let is_end = event.error.is_some() || self.ends_in_doubt(event);
         self.holds_end |= is_end;
-        let had_waited = !self.waiting.is_over();
-        let waits =
-            self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
-        // The held call may be cut, so nothing before it may be forwarded any more.
+        let had_waited = !self.waiting.is_empty();
+        let waits = self.writer.calls_arrive_complete()
+            && self.waiting.process_event(self.exchange, self.reader.received(), event);
+        // The waiting tool call may be cut, so forward neither that call nor anything after it.
         self.holds_calls |= had_waited && is_end;
-        // A call can be continued only before its end is reported.
-        self.holds_calls = self.holds_calls || event.closed_call.is_some_and(|call| self.is_cut(call));
-        self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
+        // A tool call can be continued only before its end is reported.
+        self.holds_calls = self.holds_calls || event.completed_call.is_some_and(|call| self.is_cut(call));
+        self.holds_calls
+            || is_end
+            || event.completes_part
+            || waits
+            || (self.holds_end && event.pieces.is_empty())
     }
 
     /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would receive
     /// nothing for too long.
     fn is_held_back_while_idle(&mut self) -> bool {
-        if !self.writer.holds() {
+        if !self.writer.is_holding() {
             self.idle_since = None;
             return false;
         }
@@ -371,12 +387,12 @@ impl<'a> Observer<'a> {
         since.elapsed() < self.exchange.gateway.settings.limits.heartbeat
     }
 
-    /// Whether a call was reported as complete although its arguments have begun and are not JSON.
+    /// Whether a tool call was reported as complete although its arguments have begun and are not JSON.
     fn is_cut(&mut self, call: u32) -> bool {
-        // Formats that report the end of calls have one choice.
+        // Formats that report the end of tool calls have one choice.
         let Some(known) = self.reader.received().call_at(0, call) else { return false };
         if self.whole_calls.get(&call) == Some(&known.arguments.len()) {
-            // The call was reported complete before.
+            // These arguments were already found to be whole.
             return false;
         }
         if known.free_text {
@@ -392,7 +408,7 @@ impl<'a> Observer<'a> {
         is_cut
     }
 
-    /// Whether an event reports the end of a reply, and that end is in doubt.
+    /// Whether an event reports the end of a reply, and that end is uncertain.
     fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
         if event.is_done {
@@ -414,16 +430,17 @@ impl<'a> Observer<'a> {
     fn is_certainly_whole(&self, choice: &Choice, event: &Event) -> bool {
         let view = self.exchange.attempt.request.view();
         // A client may disconnect at the end of its reply, so the usage must arrive before that.
-        let is_awaited = self.exchange.attempt.asks_usage && view.choices == 1;
+        let is_awaited = self.exchange.attempt.requests_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.single_reply_limit().is_some() && view.include_usage));
-        let is_disclosed = self.exchange.gateway.settings.disclose.always || choice.unknown_end().is_some();
+        let is_disclosed =
+            self.exchange.gateway.settings.disclose.always || choice.unknown_finish_reason().is_some();
         if is_disclosed || count_may_come {
             return false;
         }
         let Some(sure) = self.certain_calls.first_doubtful_call(choice.index) else { return false };
         let counted = self.reader.received().output_tokens();
-        suspects(self.exchange, choice, sure, Ending::Clean, counted, None).remaining.is_empty()
+        find_suspects(self.exchange, choice, sure, Ending::Clean, counted, None).remaining.is_empty()
     }
 
     /// Returns how a stream ended when its connection closed. It ended normally if every choice has a finish reason.
@@ -431,7 +448,7 @@ impl<'a> Observer<'a> {
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.attempt.request;
-        let is_all = !request.format().facts().wants_last_event
+        let is_all = !request.format().facts().needs_last_event
             || u32::try_from(choices.len()).is_ok_and(|count| count >= request.view().choices);
         if is_all && !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {
             Ending::Clean
@@ -446,7 +463,7 @@ impl<'a> Observer<'a> {
         !self.is_unread && received.is_done() && !received.is_counted()
     }
 
-    fn finish(mut self, ending: Ending, large: LargeInput) -> PassedParts {
+    fn finish(mut self, ending: Ending, large: LargeInput) -> FinishedStream {
         let last = std::mem::take(&mut self.outgoing);
         let mut residue = self.late_bytes;
         match self.decoder.finish() {
@@ -457,7 +474,7 @@ impl<'a> Observer<'a> {
         let parts = if self.is_unread {
             Vec::new()
         } else {
-            parts(self.exchange, self.reader.received(), ending, self.error.as_ref())
+            collect_parts(self.exchange, self.reader.received(), ending, self.error.as_ref())
         };
         let observed = ObservedStream {
             reader: self.reader,
@@ -468,15 +485,15 @@ impl<'a> Observer<'a> {
             residue,
             parts,
             spent: None,
-            _holding: self.holding,
+            _memory: self.memory,
             _large: large,
         };
-        PassedParts { observed, last, is_unread: self.is_unread }
+        FinishedStream { observed, last, is_unread: self.is_unread }
     }
 }
 
-/// The forwarded and the remaining data of a stream.
-struct PassedParts {
+/// A stream after its end, with the bytes that were not forwarded yet.
+struct FinishedStream {
     observed: ObservedStream,
     /// The last bytes, which the client has not received yet.
     last: Vec<u8>,

@@ -8,19 +8,19 @@ use endmark_wire::response::{self as wire, Reply};
 use http::response::Parts;
 use http::{HeaderValue, Response, header};
 
-use super::suspects::{Suspects, suspects, without_surplus, worst};
-use crate::admission::{BytesReservation, extra_bytes};
+use super::suspects::{Suspects, find_suspects, limit_surplus_choices, worst_judgement};
+use crate::admission::{BytesReservation, extra_memory_bytes};
 use crate::body::{AnyBody, full, with_prefix};
-use crate::disclosure::REASON;
+use crate::disclosure::REASON_HEADER;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, CallUsage, RequestEnd};
+use crate::refusals::Refusal;
 use crate::reply::ends_too_early;
-use crate::rescue::Refusal;
 use crate::upstream::{PartialBody, ReadError, read_up_to, remove_body_headers, without_claims};
 use crate::work::{self, LargeInput};
 
 /// The result of reading a reply that is not a stream.
-pub(crate) enum Observation {
+pub(crate) enum ReplyObservation {
     /// The reply is forwarded unread.
     Unread(Response<AnyBody>),
     Read(Box<ObservedReply>),
@@ -39,7 +39,7 @@ pub(crate) struct ObservedReply {
     /// The usage of the call.
     pub(crate) spent: Option<CallUsage>,
     /// The memory reserved for the body until it is processed.
-    pub(crate) _holding: BytesReservation,
+    pub(crate) _memory: BytesReservation,
     pub(crate) _large: LargeInput,
 }
 
@@ -50,31 +50,33 @@ pub(crate) struct ObservedReply {
 pub(crate) async fn observe_reply(
     exchange: Box<Exchange>,
     answer: Response<AnyBody>,
-) -> Result<Observation, Refusal> {
+) -> Result<ReplyObservation, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     read_and_settle(exchange, answer).await.inspect_err(|_| watch.end(RequestEnd::Failed))
 }
 
-/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time, it is
-/// not given that time again.
-fn handle_broken_body(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
+/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time,
+/// the reply is not requested again.
+fn handle_broken_body(exchange: Box<Exchange>, error: ReadError) -> Result<ReplyObservation, Refusal> {
     let is_silent = matches!(error, ReadError::Stalled(_));
     let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
-    if is_silent { Err(refusal) } else { Ok(Observation::Failed(exchange, refusal)) }
+    if is_silent { Err(refusal) } else { Ok(ReplyObservation::Failed(exchange, refusal)) }
 }
 
 async fn read_and_settle(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
-) -> Result<Observation, Refusal> {
+) -> Result<ReplyObservation, Refusal> {
     let (mut head, body) = answer.into_parts();
-    let (mut body, mut holding) = match read(&mut exchange, body).await {
+    let (mut body, mut holding) = match read_body(&mut exchange, body).await {
         Ok(ReceivedBody::Whole(body, holding)) => (body, holding),
-        Ok(ReceivedBody::Unread(body)) => return Ok(Observation::Unread(Response::from_parts(head, body))),
+        Ok(ReceivedBody::Unread(body)) => {
+            return Ok(ReplyObservation::Unread(Response::from_parts(head, body)));
+        }
         Err(UnreadReason::Refused(refusal)) => return Err(refusal),
         Err(UnreadReason::Broken(error)) => return handle_broken_body(exchange, error),
     };
-    let large = work::large(body.len()).await;
+    let large = work::enter_pool_if_large(body.len()).await;
     if let Some(clean) = without_claims(&body) {
         remove_body_headers(&mut head.headers);
         body = clean.into();
@@ -82,7 +84,7 @@ async fn read_and_settle(
     let call = exchange.attempt.call.take();
     let response = match exchange.attempt.request.response(&body) {
         Ok(response) => response,
-        Err(error @ ResponseError::Without(_)) => {
+        Err(error @ ResponseError::MissingField(_)) => {
             if let Some(provider_error) = find_error(&exchange, &body) {
                 return handle_error_reply(
                     exchange,
@@ -91,17 +93,17 @@ async fn read_and_settle(
                     &provider_error,
                 );
             }
-            tracing::warn!(request = exchange.client.id, %error, "a reply passes unread");
-            settle(call, CallEnd::unread(Ending::Clean));
+            tracing::warn!(request = exchange.client.id, %error, "a reply is forwarded unread");
+            settle_call(call, CallEnd::unread(Ending::Clean));
             exchange.calls.watch.end(RequestEnd::Unread);
-            return Ok(Observation::Unread(Response::from_parts(head, full(body))));
+            return Ok(ReplyObservation::Unread(Response::from_parts(head, full(body))));
         }
         Err(_) if ends_too_early(&body) => {
-            settle(call, CallEnd::new(Ending::Dropped));
+            settle_call(call, CallEnd::new(Ending::Dropped));
             return handle_broken_body(exchange, ReadError::Truncated(body.len()));
         }
         Err(error) => {
-            settle(call, CallEnd::new(Ending::UpstreamError));
+            settle_call(call, CallEnd::new(Ending::UpstreamError));
             return Err(Refusal::NotTheFormat {
                 upstream: exchange.upstream_name().to_owned(),
                 what: format!("{} ({error})", content_type(&head.headers)),
@@ -109,25 +111,25 @@ async fn read_and_settle(
         }
     };
     let reply = response.reply();
-    if !holding.grow(reply.entry_bytes().saturating_add(extra_bytes(body.len()))) {
-        settle(call, CallEnd::unread(Ending::OverCap));
-        passes(&exchange, "[limits] held_bytes is reached")?;
+    if !holding.grow(reply.entry_bytes().saturating_add(extra_memory_bytes(body.len()))) {
+        settle_call(call, CallEnd::unread(Ending::OverCap));
+        prepare_unread_forwarding(&exchange, "[limits] held_bytes is reached")?;
         exchange.calls.watch.end(RequestEnd::Unread);
-        return Ok(Observation::Unread(Response::from_parts(head, full(body))));
+        return Ok(ReplyObservation::Unread(Response::from_parts(head, full(body))));
     }
-    let parts = parts(&exchange, reply);
+    let parts = collect_parts(&exchange, reply);
     if let Some(call) = &call {
-        call.read(Some(&reply.choices));
+        call.record_text(Some(&reply.choices));
     }
     let spent = call.and_then(|call| call.settle(call_end(reply, &parts)));
-    Ok(Observation::Read(Box::new(ObservedReply {
+    Ok(ReplyObservation::Read(Box::new(ObservedReply {
         exchange,
         head,
         body,
         response,
         parts,
         spent,
-        _holding: holding,
+        _memory: holding,
         _large: large,
     })))
 }
@@ -137,14 +139,14 @@ fn find_error(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
-/// Handles an error with a success status. It is retried like a lost reply, unless it would be repeated. In that case
-/// it is forwarded unchanged, with a header that marks it.
+/// Handles an error with a success status. The request is retried as after a lost reply, unless a retry would
+/// give the same error. In that case the error is forwarded unchanged, with a header that marks it.
 fn handle_error_reply(
     exchange: Box<Exchange>,
     call: Option<Call>,
     mut answer: Response<AnyBody>,
     provider_error: &ProviderError,
-) -> Result<Observation, Refusal> {
+) -> Result<ReplyObservation, Refusal> {
     if let Some(call) = call {
         call.settle_as_refused();
     }
@@ -153,8 +155,8 @@ fn handle_error_reply(
         || provider_error.is_about_the_account()
     {
         exchange.calls.watch.end(RequestEnd::UpstreamError(answer.status().as_u16()));
-        answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
-        return Ok(Observation::Unread(answer));
+        answer.headers_mut().insert(REASON_HEADER, HeaderValue::from_static("upstream_error"));
+        return Ok(ReplyObservation::Unread(answer));
     }
     // A provider's error may repeat the key from the request.
     let error = ReadError::Broken(exchange.recorder.clean(&provider_error.message).into());
@@ -164,12 +166,12 @@ fn handle_error_reply(
 /// Prepares to forward a reply without parsing, because it is too large.
 ///
 /// # Errors
-/// [`Refusal::Reading`] if the reply may contain a call of a tool that the client does not know.
-fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
-    if exchange.offers_reading() {
-        return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
+/// [`Refusal::ReadToolFailed`] if the reply may contain a call of a tool that the client does not know.
+fn prepare_unread_forwarding(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
+    if exchange.offers_read_tool() {
+        return Err(Refusal::ReadToolFailed("says more than can be held to look for calls of endmark_read"));
     }
-    tracing::warn!(request = exchange.client.id, why, "a reply passes unread");
+    tracing::warn!(request = exchange.client.id, why, "a reply is forwarded unread");
     Ok(())
 }
 
@@ -188,48 +190,51 @@ enum UnreadReason {
 }
 
 /// Reads the body of a reply.
-async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<ReceivedBody, UnreadReason> {
+async fn read_body(exchange: &mut Exchange, body: AnyBody) -> Result<ReceivedBody, UnreadReason> {
     let limits = &exchange.gateway.settings.limits;
     let idle = limits.idle;
-    let mut holding = exchange.gateway.held_bytes.part(limits.held_bytes);
+    let mut holding = exchange.gateway.held_bytes.new_reservation(limits.held_bytes);
     let (why, beginning, rest) = match read_up_to(body, limits.reply_bytes, idle, Some(&mut holding)).await {
         Ok(PartialBody::Whole(body)) => return Ok(ReceivedBody::Whole(body, holding)),
         Ok(PartialBody::Longer(beginning, rest)) => ("it is over [limits] reply_bytes", beginning, rest),
         Ok(PartialBody::NoRoom(beginning, rest)) => ("[limits] held_bytes is reached", beginning, rest),
         Err(error) => {
             let stalled = matches!(error, ReadError::Stalled(_));
-            settle(
+            settle_call(
                 exchange.attempt.call.take(),
                 CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
             );
             return Err(UnreadReason::Broken(error));
         }
     };
-    if let Err(refusal) = passes(exchange, why) {
-        settle(exchange.attempt.call.take(), CallEnd::unread(Ending::OverCap));
+    if let Err(refusal) = prepare_unread_forwarding(exchange, why) {
+        settle_call(exchange.attempt.call.take(), CallEnd::unread(Ending::OverCap));
         return Err(UnreadReason::Refused(refusal));
     }
-    Ok(ReceivedBody::Unread(exchange.pass_unread(with_prefix(beginning, rest), Ending::OverCap)))
+    Ok(ReceivedBody::Unread(exchange.forward_unread(with_prefix(beginning, rest), Ending::OverCap)))
 }
 
-fn settle(call: Option<Call>, end: CallEnd) {
+fn settle_call(call: Option<Call>, end: CallEnd) {
     if let Some(call) = call {
         call.settle(end);
     }
 }
 
 /// Returns the parts of each choice that may be cut.
-fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
+fn collect_parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
     let output_tokens = reply.usage.as_ref().map(|usage| usage.completion);
-    let of = |choice| suspects(exchange, choice, 0, Ending::Clean, output_tokens, None);
+    let of = |choice| find_suspects(exchange, choice, 0, Ending::Clean, output_tokens, None);
     let mut parts: Vec<Suspects> = reply.choices.iter().map(of).collect();
-    without_surplus(exchange, parts.iter_mut());
+    limit_surplus_choices(exchange, parts.iter_mut());
     parts
 }
 
 /// Returns how the call ended.
 fn call_end(reply: &Reply, parts: &[Suspects]) -> CallEnd {
-    CallEnd { judgement: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::from_reply(reply) }
+    CallEnd {
+        judgement: worst_judgement(parts.iter().map(|parts| parts.worst)),
+        ..CallEnd::from_reply(reply)
+    }
 }
 
 fn content_type(headers: &http::HeaderMap) -> &str {

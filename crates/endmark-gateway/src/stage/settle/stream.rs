@@ -9,26 +9,26 @@ use crate::stage::mend::stream::MendedStream;
 /// A stream whose outcome was recorded.
 pub(crate) struct RecordedStream {
     pub(crate) mended_stream: MendedStream,
-    /// Whether the server's data after the reply is missing.
-    pub(crate) end_lost: bool,
+    /// Whether the stream broke off before its last event or its usage.
+    pub(crate) is_end_lost: bool,
 }
 
 /// Records how a request ended, and under which id its reply continues.
-pub(crate) fn stream(exchange: &Exchange, mended: MendedStream) -> RecordedStream {
-    exchange.calls.watch.end(RequestEnd::Replied(mended.result.worst));
+pub(crate) fn settle_stream(exchange: &Exchange, mended: MendedStream) -> RecordedStream {
+    exchange.calls.watch.end(RequestEnd::Replied(mended.result.worst_outcome));
     let observed = &mended.observed;
-    // This does not depend on how the body ended, because the last event may be in the bytes after the last complete
-    // frame.
-    let lacks_end = exchange.attempt.request.format().facts().wants_last_event
+    // Check this regardless of how the body ended, because the last event may be in the bytes after the last
+    // complete frame.
+    let lacks_end = exchange.attempt.request.format().facts().needs_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
     // If the client received an error, no end is added.
     let end_lost = observed.error.is_none() && (observed.ending != Ending::Clean || lacks_end);
-    if end_lost && mended.result.failed.is_none() {
+    if end_lost && mended.result.failure.is_none() {
         mended.note_lost_end(exchange);
     }
     mended.note_successor(exchange);
-    RecordedStream { mended_stream: mended, end_lost }
+    RecordedStream { mended_stream: mended, is_end_lost: end_lost }
 }
 
 impl MendedStream {
@@ -48,11 +48,11 @@ impl MendedStream {
         }
     }
 
-    /// Records the id of the complete response. The client will refer to the id at the beginning of its stream, but
-    /// the server has the complete reply under the id of the last response. A call's result belongs to the response
-    /// that contains the call.
+    /// Records the id of the complete response. The client will refer to the id at the beginning of its
+    /// stream, but the server has the complete reply under the id of the last response. A tool result belongs
+    /// to the response that contains the tool call, so a reply with tool calls has no successor.
     fn note_successor(&self, exchange: &Exchange) {
-        let is_whole = self.result.failed.is_none() && self.result.worst.is_delivered_whole();
+        let is_whole = self.result.failure.is_none() && self.result.worst_outcome.is_delivered_whole();
         let has_calls =
             self.observed.reader.received().choices().iter().any(|choice| !choice.tool_calls.is_empty());
         if let (Some(id), Some(last)) = (self.observed.reader.received().id(), &self.account.last_id)

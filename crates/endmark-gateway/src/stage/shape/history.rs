@@ -3,19 +3,19 @@
 
 use endmark_wire::request::Request;
 
-use crate::exchange::Changed;
+use crate::exchange::RequestChanges;
 use crate::gateway::Gateway;
-use crate::mended_items;
+use crate::recovered_items;
 
-/// Makes the necessary changes.
-pub(super) async fn change(
+/// Makes these changes where they are needed, and returns them.
+pub(super) async fn change_history(
     gateway: &Gateway,
     upstream: &str,
     credential: Option<&str>,
     request: &mut Request,
-) -> Changed {
-    let restored_items = mended_items::insert_recovered_items(gateway, credential, request).await;
-    let mut changed = Changed { restored_items, ..Changed::default() };
+) -> RequestChanges {
+    let restored_items = recovered_items::insert_recovered_items(gateway, credential, request).await;
+    let mut changed = RequestChanges { restored_items, ..RequestChanges::default() };
     if let Some((repaired, calls)) = request.with_repaired_calls() {
         (*request, changed.repaired_calls) = (repaired, calls);
     }

@@ -1,7 +1,7 @@
-//! The events of a stream with several calls, in each of the four formats.
+//! Builds the events of a stream with several calls, in each of the four formats.
 
 use serde_json::{Value, json};
-use testkit::Dialect;
+use testkit::ModelFormat;
 
 use crate::support::wire_replies::{End, Wire};
 
@@ -9,23 +9,23 @@ use crate::support::wire_replies::{End, Wire};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// The first call arrives completely before the second begins.
-    InTurn,
-    /// All begin, and then their pieces alternate.
+    Sequential,
+    /// All calls begin, and then their pieces alternate.
     Alternating,
-    /// All calls begin, and the last one ends before the arguments of the previous one have arrived.
+    /// All calls begin. Then the arguments of each call arrive completely, from the last call to the first.
     LastFirst,
 }
 
 impl Layout {
-    pub(super) const ALL: [Self; 3] = [Self::InTurn, Self::Alternating, Self::LastFirst];
+    pub(super) const ALL: [Self; 3] = [Self::Sequential, Self::Alternating, Self::LastFirst];
 
-    /// Returns the order of events: a call begins, a piece of it arrives, or it ends.
+    /// Returns the order of the steps, each with the number of its call.
     fn order(self, calls: &[Vec<String>]) -> Vec<(usize, Step)> {
         let pieces = |call: usize| (0..calls[call].len()).map(move |at| (call, Step::Piece(at)));
         let (begins, ends) = (|call| (call, Step::Begins), |call| (call, Step::Ends));
         let all = 0..calls.len();
         match self {
-            Self::InTurn => {
+            Self::Sequential => {
                 let whole = |call| [begins(call)].into_iter().chain(pieces(call)).chain([ends(call)]);
                 all.flat_map(whole).collect()
             }
@@ -52,21 +52,22 @@ enum Step {
     Ends,
 }
 
-/// The frames of a stream with these calls, each ended by its server. Without an end the stream stops after them.
+/// Returns the frames of a stream in which the server ends each of these calls. Without `end` the stream
+/// stops after the last call.
 pub(super) fn frames(wire: Wire, layout: Layout, calls: &[(&str, &str)], end: Option<End>) -> Vec<String> {
-    // Use odd pieces, so that events do not end at token boundaries.
+    // Split into pieces of five bytes, so that events do not end at token boundaries.
     let pieces = |(_, arguments): &(&str, &str)| {
         let pieces = arguments.as_bytes().chunks(5);
         pieces.map(|piece| String::from_utf8_lossy(piece).into_owned()).collect::<Vec<_>>()
     };
     let pieces: Vec<Vec<String>> = calls.iter().map(pieces).collect();
     let order = layout.order(&pieces);
-    let word = end.map(|end| wire.word(end));
+    let word = end.map(|end| wire.finish_reason(end));
     let events: Vec<Value> = match wire {
         Wire::Chat => chat(&order, calls, &pieces, word),
-        Wire::Other(Dialect::Responses) => responses(&order, calls, &pieces, word),
-        Wire::Other(Dialect::Messages) => messages(&order, calls, &pieces, word),
-        Wire::Other(Dialect::Gemini) => gemini(layout, calls),
+        Wire::Other(ModelFormat::Responses) => responses(&order, calls, &pieces, word),
+        Wire::Other(ModelFormat::Messages) => messages(&order, calls, &pieces, word),
+        Wire::Other(ModelFormat::Gemini) => gemini(layout, calls),
     };
     let named = |event: &Value| match event["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {event}\n\n"),
@@ -76,11 +77,11 @@ pub(super) fn frames(wire: Wire, layout: Layout, calls: &[(&str, &str)], end: Op
     events.iter().map(named).chain(done).collect()
 }
 
-type Order = [(usize, Step)];
+type StepOrder = [(usize, Step)];
 
 type Calls<'a> = [(&'a str, &'a str)];
 
-fn chat(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
+fn chat(order: &StepOrder, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
@@ -99,9 +100,9 @@ fn chat(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&
     events
 }
 
-fn responses(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
+fn responses(order: &StepOrder, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
     let is_cut = word == Some("incomplete");
-    // As the provider writes it: of a reply at its limit the last item is incomplete, however many are cut.
+    // If the limit is reached, the provider marks only the last item as incomplete, however many are cut.
     let status = |call: usize| if is_cut && call + 1 == calls.len() { "incomplete" } else { "completed" };
     let item = |call: usize, status: &str, arguments: &str| {
         json!({"id": format!("fc_{call}"), "type": "function_call", "status": status,
@@ -141,7 +142,7 @@ fn responses(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Opt
     events
 }
 
-fn messages(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
+fn messages(order: &StepOrder, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
     let mut events = vec![json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "scripted", "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": 5, "output_tokens": 1}}})];
@@ -162,7 +163,7 @@ fn messages(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Opti
     events
 }
 
-/// Two calls, which are always whole in this format, in one event or in two.
+/// Returns two calls, in one event or in two. In this format they are always complete.
 fn gemini(layout: Layout, calls: &Calls<'_>) -> Vec<Value> {
     let part = |(name, arguments): (&str, &str)| json!({"functionCall": {"name": name, "args": serde_json::from_str::<Value>(arguments).unwrap()}});
     let chunk = |parts: Value, finish: Option<&str>| {
@@ -174,7 +175,7 @@ fn gemini(layout: Layout, calls: &Calls<'_>) -> Vec<Value> {
     };
     let (first, second) = (part(calls[0]), part(calls[1]));
     match layout {
-        Layout::InTurn => {
+        Layout::Sequential => {
             vec![
                 chunk(json!([first]), None),
                 chunk(json!([second]), None),

@@ -1,30 +1,30 @@
-//! The behaviours of a model that is asked to continue.
+//! How models answer a prompt for the rest of their reply.
 
-use testkit::{Begins, Manner, RepeatedReply, Seam, Style};
+use testkit::{ContinuationStart, ContinuationStyle, ModelBehaviour, RepeatedReply, SeamDeviation};
 
-use super::dice::Dice;
-use super::documents::Kind;
+use super::documents::DocumentKind;
+use super::random::Random;
 
-/// The kind of an answer, with its name in the table.
+/// A type of answer. The printed table has one row for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Behaviour {
-    Anchor,
-    Shown,
-    Cut,
-    Announced,
-    Remark,
-    Fenced,
-    SpaceLost,
-    SpaceAdded,
-    Rewritten,
-    CutAgain,
-    Anew,
-    AboutTheCut,
-    Nothing,
-    Reasons,
+    RepeatsAnchor,
+    ContinuesAfterQuote,
+    ContinuesAtCut,
+    AnnouncesRest,
+    AddsRemark,
+    FencesRest,
+    LosesSpace,
+    AddsSpace,
+    RewritesLastWord,
+    IsCutAgain,
+    StartsOver,
+    TalksAboutCut,
+    ClaimsToBeDone,
+    ThinksAloud,
     Loops,
-    AgainShort,
-    AgainOther,
+    RestartsShort,
+    RestartsOtherwise,
 }
 
 const ANNOUNCEMENTS: [&str; 7] = [
@@ -43,7 +43,7 @@ const REMARKS: [&str; 5] = [
     "\n\nI hope this helps! Feel free to ask if you have any questions.",
     "\nPlease let me know if you would like any changes.",
 ];
-const ABOUT_THE_CUT: [&str; 7] = [
+const REPLIES_ABOUT_THE_CUT: [&str; 7] = [
     "It looks like my last reply was cut off. Could you tell me where I should go on?",
     "It seems that my previous message was interrupted. Please share the last part so that I can continue.",
     "I'm sorry, but I can't see the text that you are referring to.",
@@ -52,7 +52,7 @@ const ABOUT_THE_CUT: [&str; 7] = [
     "My last reply ended in the middle of a sentence. Would you like me to start over?",
     "Sorry, I cannot help with that.",
 ];
-const REASONS: [&str; 6] = [
+const THOUGHTS: [&str; 6] = [
     "<think>Go on from there.</think>",
     "<think>\nThe user wants the rest of it.\n</think>\n\n",
     "<thinking>Where was I?</thinking>\n",
@@ -62,15 +62,15 @@ const REASONS: [&str; 6] = [
 ];
 const LOOPS: [&str; 4] =
     ["and so on ", "The harbour was quiet.\n", "{\"id\": 1, \"name\": \"gull\"}, ", "- one more\n"];
-const SHORT: [&str; 4] = ["Sure!", "Here you are.", "{}", "Done."];
-/// Another document of the same kind.
-const OTHER: [&str; 4] = [
+const SHORT_REPLIES: [&str; 4] = ["Sure!", "Here you are.", "{}", "Done."];
+/// Documents that differ from the requested one.
+const OTHER_DOCUMENTS: [&str; 4] = [
     "The committee met on Tuesday and discussed the budget at length. Nobody was content with it, and the meeting was closed.",
     "# Minutes\n\n- The budget was discussed.\n- Nobody was content.\n",
     "{\"title\": \"Minutes\", \"items\": [{\"id\": 900, \"name\": \"budget\", \"open\": true}], \"total\": 1}",
     "{\"id\": 900, \"name\": \"budget\"}\n{\"id\": 901, \"name\": \"roof\"}\n",
 ];
-const NOTHING: [&str; 4] = [
+const CLAIMS_TO_BE_DONE: [&str; 4] = [
     "(nothing further)",
     "There is nothing left to add; the reply was already complete.",
     "[end of reply]",
@@ -79,106 +79,110 @@ const NOTHING: [&str; 4] = [
 
 impl Behaviour {
     pub(super) const ALL: [Self; 13] = [
-        Self::Anchor,
-        Self::Shown,
-        Self::Cut,
-        Self::Announced,
-        Self::Remark,
-        Self::Fenced,
-        Self::SpaceLost,
-        Self::SpaceAdded,
-        Self::Rewritten,
-        Self::CutAgain,
-        Self::Anew,
-        Self::AboutTheCut,
-        Self::Nothing,
+        Self::RepeatsAnchor,
+        Self::ContinuesAfterQuote,
+        Self::ContinuesAtCut,
+        Self::AnnouncesRest,
+        Self::AddsRemark,
+        Self::FencesRest,
+        Self::LosesSpace,
+        Self::AddsSpace,
+        Self::RewritesLastWord,
+        Self::IsCutAgain,
+        Self::StartsOver,
+        Self::TalksAboutCut,
+        Self::ClaimsToBeDone,
     ];
 
-    /// Those of models that go astray, or think aloud.
-    pub(super) const ASTRAY: [Self; 4] = [Self::Reasons, Self::Loops, Self::AgainShort, Self::AgainOther];
+    /// Behaviours of confused models, and of models that think aloud.
+    pub(super) const CONFUSED: [Self; 4] =
+        [Self::ThinksAloud, Self::Loops, Self::RestartsShort, Self::RestartsOtherwise];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Anchor => "begins with the anchor",
-            Self::Shown => "goes on behind what is shown",
-            Self::Cut => "goes on from the cut",
-            Self::Announced => "announces the rest",
-            Self::Remark => "adds a closing remark",
-            Self::Fenced => "fences the rest",
-            Self::SpaceLost => "loses white space",
-            Self::SpaceAdded => "adds white space",
-            Self::Rewritten => "rewrites the last word",
-            Self::CutAgain => "is cut again",
-            Self::Anew => "begins anew",
-            Self::AboutTheCut => "talks about the cut",
-            Self::Nothing => "says that there is no more",
-            Self::Reasons => "thinks before the rest",
+            Self::RepeatsAnchor => "begins with the anchor",
+            Self::ContinuesAfterQuote => "goes on behind what is shown",
+            Self::ContinuesAtCut => "goes on from the cut",
+            Self::AnnouncesRest => "announces the rest",
+            Self::AddsRemark => "adds a closing remark",
+            Self::FencesRest => "fences the rest",
+            Self::LosesSpace => "loses white space",
+            Self::AddsSpace => "adds white space",
+            Self::RewritesLastWord => "rewrites the last word",
+            Self::IsCutAgain => "is cut again",
+            Self::StartsOver => "begins anew",
+            Self::TalksAboutCut => "talks about the cut",
+            Self::ClaimsToBeDone => "says that there is no more",
+            Self::ThinksAloud => "thinks before the rest",
             Self::Loops => "repeats itself without end",
-            Self::AgainShort => "begins anew with something short",
-            Self::AgainOther => "begins anew with other values",
+            Self::RestartsShort => "begins anew with something short",
+            Self::RestartsOtherwise => "begins anew with other values",
         }
     }
 
-    /// Whether the answer contains the exact bytes after the shown part.
+    /// Whether the answer contains the exact bytes after the quoted part.
     pub(super) fn keeps_the_bytes(self) -> bool {
         match self {
-            Self::Anchor
-            | Self::Shown
-            | Self::Announced
-            | Self::Remark
-            | Self::Fenced
-            | Self::SpaceLost
-            | Self::SpaceAdded
-            | Self::CutAgain
-            | Self::Anew
-            | Self::Reasons => true,
-            Self::Cut
-            | Self::Rewritten
-            | Self::AboutTheCut
-            | Self::Nothing
+            Self::RepeatsAnchor
+            | Self::ContinuesAfterQuote
+            | Self::AnnouncesRest
+            | Self::AddsRemark
+            | Self::FencesRest
+            | Self::LosesSpace
+            | Self::AddsSpace
+            | Self::IsCutAgain
+            | Self::StartsOver
+            | Self::ThinksAloud => true,
+            Self::ContinuesAtCut
+            | Self::RewritesLastWord
+            | Self::TalksAboutCut
+            | Self::ClaimsToBeDone
             | Self::Loops
-            | Self::AgainShort
-            | Self::AgainOther => false,
+            | Self::RestartsShort
+            | Self::RestartsOtherwise => false,
         }
     }
 
-    /// Whether an answer to a document of this kind can be so.
-    pub(super) fn suits(self, kind: Kind) -> bool {
-        self != Self::Rewritten || kind.is_prose()
+    /// Whether a model can behave this way for a document of this kind.
+    pub(super) fn suits(self, kind: DocumentKind) -> bool {
+        self != Self::RewritesLastWord || kind.is_prose()
     }
 
-    /// The manner of one exchange.
-    pub(super) fn manner(self, kind: Kind, dice: &mut Dice) -> Manner {
-        // Mostly as instructed: texts from the quoted part on, and JSON without it.
-        let as_told = kind.is_prose() != dice.happens(20);
-        let begins = if as_told { Begins::Anchor } else { Begins::Shown };
-        let style = Style { start: begins, ..Style::default() };
-        Manner::Continues(match self {
-            Self::Anchor => Style { start: Begins::Anchor, ..style },
-            Self::Shown => Style { start: Begins::Shown, ..style },
-            Self::Cut => Style { start: Begins::Cut, ..style },
-            Self::Announced => Style { before: dice.pick(&ANNOUNCEMENTS), ..style },
-            Self::Remark => Style { suffix: dice.pick(&REMARKS), ..style },
-            Self::Fenced => Style { fence: Some(kind.fence()), ..style },
-            Self::SpaceLost => Style { seam: Seam::SpaceLost, ..style },
-            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.pick(&[" ", "\n", "\n\n"])), ..style },
-            Self::Rewritten => Style { seam: Seam::WordRewritten, ..style },
-            Self::CutAgain => Style { stops_after: Some(dice.range(60, 160)), ..style },
-            Self::Anew => Style { start: Begins::Document, ..style },
-            Self::AboutTheCut | Self::AgainShort | Self::AgainOther => {
-                return Manner::Says(dice.pick(&ABOUT_THE_CUT));
+    /// Returns this behaviour as an instruction to the scripted model, with random details.
+    pub(super) fn manner(self, kind: DocumentKind, dice: &mut Random) -> ModelBehaviour {
+        // Usually the model follows the prompt: it repeats the quoted part of a text, but not of JSON.
+        let as_told = kind.is_prose() != dice.chance(20);
+        let begins = if as_told { ContinuationStart::Anchor } else { ContinuationStart::Shown };
+        let style = ContinuationStyle { start: begins, ..ContinuationStyle::default() };
+        ModelBehaviour::Continues(match self {
+            Self::RepeatsAnchor => ContinuationStyle { start: ContinuationStart::Anchor, ..style },
+            Self::ContinuesAfterQuote => ContinuationStyle { start: ContinuationStart::Shown, ..style },
+            Self::ContinuesAtCut => ContinuationStyle { start: ContinuationStart::Cut, ..style },
+            Self::AnnouncesRest => ContinuationStyle { prefix: dice.pick(&ANNOUNCEMENTS), ..style },
+            Self::AddsRemark => ContinuationStyle { suffix: dice.pick(&REMARKS), ..style },
+            Self::FencesRest => ContinuationStyle { fence: Some(kind.fence()), ..style },
+            Self::LosesSpace => ContinuationStyle { seam: SeamDeviation::MissingSpace, ..style },
+            Self::AddsSpace => ContinuationStyle {
+                seam: SeamDeviation::AddedSpace(dice.pick(&[" ", "\n", "\n\n"])),
+                ..style
+            },
+            Self::RewritesLastWord => ContinuationStyle { seam: SeamDeviation::OtherWord, ..style },
+            Self::IsCutAgain => ContinuationStyle { stops_after: Some(dice.range(60, 160)), ..style },
+            Self::StartsOver => ContinuationStyle { start: ContinuationStart::Document, ..style },
+            Self::TalksAboutCut | Self::RestartsShort | Self::RestartsOtherwise => {
+                return ModelBehaviour::FixedText(dice.pick(&REPLIES_ABOUT_THE_CUT));
             }
-            Self::Nothing => return Manner::Says(dice.pick(&NOTHING)),
-            Self::Reasons => Style { before: dice.pick(&REASONS), ..style },
-            Self::Loops => return Manner::Loops(dice.pick(&LOOPS)),
+            Self::ClaimsToBeDone => return ModelBehaviour::FixedText(dice.pick(&CLAIMS_TO_BE_DONE)),
+            Self::ThinksAloud => ContinuationStyle { prefix: dice.pick(&THOUGHTS), ..style },
+            Self::Loops => return ModelBehaviour::Loops(dice.pick(&LOOPS)),
         })
     }
 
-    /// The model's answer to a repeated question, if it differs from the document.
-    pub(super) fn repeated_answer(self, dice: &mut Dice) -> Option<RepeatedReply> {
+    /// Returns the model's answer to the repeated request, if it differs from the document.
+    pub(super) fn repeated_answer(self, dice: &mut Random) -> Option<RepeatedReply> {
         match self {
-            Self::AgainShort => Some(RepeatedReply::Says(dice.pick(&SHORT))),
-            Self::AgainOther => Some(RepeatedReply::Says(dice.pick(&OTHER))),
+            Self::RestartsShort => Some(RepeatedReply::FixedText(dice.pick(&SHORT_REPLIES))),
+            Self::RestartsOtherwise => Some(RepeatedReply::FixedText(dice.pick(&OTHER_DOCUMENTS))),
             _ => None,
         }
     }

@@ -1,12 +1,12 @@
 //! Chooses where a reply is cut.
 
-use super::dice::Dice;
+use super::random::Random;
 
-/// Whether a cut between these two characters is of a kind.
-type Place = fn(char, char) -> bool;
+/// Whether a position between these two characters is a cut of a certain type.
+type CutCondition = fn(char, char) -> bool;
 
-/// The kinds of places: anywhere, in and at words, at and around spaces and lines.
-const PLACES: [Place; 6] = [
+/// Types of cuts: anywhere, in and next to words, and around spaces and lines.
+const CUT_CONDITIONS: [CutCondition; 6] = [
     |_, _| true,
     |before, behind| before.is_alphanumeric() && behind.is_alphanumeric(),
     |before, behind| before.is_alphanumeric() && !behind.is_alphanumeric(),
@@ -15,8 +15,8 @@ const PLACES: [Place; 6] = [
     |before, _| before == '\n',
 ];
 
-/// Places in numbers, at signs, in exponents and escapes, at and around spaces.
-const HARD_PLACES: [Place; 7] = [
+/// Cuts in numbers, at signs, in exponents and escapes, and around spaces.
+const HARD_CUT_CONDITIONS: [CutCondition; 7] = [
     |before, behind| before.is_ascii_digit() && matches!(behind, '0'..='9' | '.' | 'e'),
     |before, _| matches!(before, '-' | '.'),
     |before, behind| matches!(before, 'e' | '+') && matches!(behind, '+' | '-' | '0'..='9'),
@@ -26,24 +26,24 @@ const HARD_PLACES: [Place; 7] = [
     |_, behind| behind == ' ',
 ];
 
-/// A cut of some kind in this text, neither at its beginning nor at its end.
-pub(super) fn cut(text: &str, dice: &mut Dice) -> usize {
-    cut_at_one(&PLACES, text, dice)
+/// Returns a random position in this text, not at its beginning or end.
+pub(super) fn random_cut(text: &str, dice: &mut Random) -> usize {
+    cut_at_one(&CUT_CONDITIONS, text, dice)
 }
 
-/// A cut where a value could be mistaken for another one.
-pub(super) fn hard_cut(text: &str, dice: &mut Dice) -> usize {
-    cut_at_one(&HARD_PLACES, text, dice)
+/// Returns a position at which a value could be mistaken for another one.
+pub(super) fn random_hard_cut(text: &str, dice: &mut Random) -> usize {
+    cut_at_one(&HARD_CUT_CONDITIONS, text, dice)
 }
 
-fn cut_at_one(places: &[Place], text: &str, dice: &mut Dice) -> usize {
+fn cut_at_one(places: &[CutCondition], text: &str, dice: &mut Random) -> usize {
     let wanted = dice.below(places.len());
-    // If a text has no position of one kind, use the next kind. There are always positions of the first kind.
+    // If the text has no position of the chosen type, use the next type.
     for turn in 0..places.len() {
         let place = places[(wanted + turn) % places.len()];
         let pairs = text.char_indices().zip(text.char_indices().skip(1));
         let fits = pairs.filter(|((_, before), (_, behind))| place(*before, *behind)).map(|(_, (at, _))| at);
-        // The client has something of the reply, and something is missing from it.
+        // The client must have a part of the reply, and must lack visible text.
         let inside = fits.filter(|at| *at > text.len() / 12 && !text[*at..].trim().is_empty());
         let all: Vec<usize> = inside.collect();
         if !all.is_empty() {

@@ -1,10 +1,10 @@
-//! Generates documents like those of models, from a seed.
+//! Generates documents that resemble those of models, from a seed.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::random::Random;
 
 const SENTENCES: &str = include_str!("sentences.txt");
 const NAMES: [&str; 8] = ["Anna", "Mr. Keller", "Tomás", "Yuki", "Dr. Osei", "Ingrid", "Karim", "Mei"];
@@ -13,9 +13,9 @@ const WORDS: [&str; 16] = [
     "packet", "winter", "ledger", "copper", "signal", "bridge",
 ];
 
-/// The kind of a document.
+/// The type of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     Prose,
     Markdown,
     Code,
@@ -24,11 +24,11 @@ pub(super) enum Kind {
     Tags,
 }
 
-impl Kind {
+impl DocumentKind {
     pub(super) const ALL: [Self; 6] =
         [Self::Prose, Self::Markdown, Self::Code, Self::Json, Self::JsonLines, Self::Tags];
 
-    /// The grammar that is required, as in the header `x-endmark-format`.
+    /// Returns the format to require in the header `x-endmark-format`, if any.
     pub(super) fn required_format(self) -> Option<&'static str> {
         match self {
             Self::Prose | Self::Code => None,
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The language of a fence around it.
+    /// Returns the language of a Markdown fence for this document.
     pub(super) fn fence(self) -> &'static str {
         match self {
             Self::Prose => "",
@@ -55,15 +55,15 @@ impl Kind {
         matches!(self, Self::Prose | Self::Markdown | Self::Code)
     }
 
-    /// A document of this kind.
-    pub(super) fn document(self, dice: &mut Dice) -> String {
+    /// Returns a random document of this type.
+    pub(super) fn document(self, dice: &mut Random) -> String {
         match self {
             Self::Prose => prose(dice),
             Self::Markdown => markdown(dice),
             Self::Code => code(dice),
             Self::Json => {
                 let value = object(dice, 3);
-                if dice.happens(50) {
+                if dice.chance(50) {
                     value.to_string()
                 } else {
                     serde_json::to_string_pretty(&value).unwrap()
@@ -78,37 +78,40 @@ impl Kind {
     }
 }
 
-/// The sentences of one language.
-fn bank(language: &str) -> Vec<&'static str> {
+/// Returns all sentences of a language.
+fn sentences_of(language: &str) -> Vec<&'static str> {
     let lines = SENTENCES.lines().skip_while(|line| *line != format!("# {language}")).skip(1);
     lines.take_while(|line| !line.starts_with('#')).collect()
 }
 
-fn fill_in(sentence: &str, dice: &mut Dice) -> String {
+fn fill_in(sentence: &str, dice: &mut Random) -> String {
     let number = dice.range(2, 480).to_string();
     sentence.replace("{n}", &number).replace("{name}", dice.pick(&NAMES))
 }
 
-/// Returns different sentences in a language.
-fn sentences(language: &str, count: usize, dice: &mut Dice) -> Vec<String> {
-    dice.pick_some(&bank(language), count).into_iter().map(|sentence| fill_in(sentence, dice)).collect()
+/// Returns `count` different sentences of a language.
+fn sentences(language: &str, count: usize, dice: &mut Random) -> Vec<String> {
+    dice.pick_some(&sentences_of(language), count)
+        .into_iter()
+        .map(|sentence| fill_in(sentence, dice))
+        .collect()
 }
 
-fn prose(dice: &mut Dice) -> String {
+fn prose(dice: &mut Random) -> String {
     let language = dice.pick(&["en", "en", "en", "en", "de", "fr", "es", "ru", "zh"]);
     let all = sentences(language, 16, dice);
     let space = if language == "zh" { "" } else { " " };
     let paragraphs: Vec<String> = all.chunks(dice.range(2, 4)).map(|some| some.join(space)).collect();
     let mut text = paragraphs.join("\n\n");
-    if dice.happens(50) {
-        let last = dice.pick(&bank("last"));
-        text += if dice.happens(50) { "\n\n" } else { " " };
+    if dice.chance(50) {
+        let last = dice.pick(&sentences_of("last"));
+        text += if dice.chance(50) { "\n\n" } else { " " };
         text += last;
     }
     text
 }
 
-fn markdown(dice: &mut Dice) -> String {
+fn markdown(dice: &mut Random) -> String {
     let mut sentences_left = sentences("en", 14, dice).into_iter();
     let mut text = format!("# {}\n\n{}\n", title(dice), sentences_left.next().unwrap());
     for _ in 0..dice.range(2, 4) {
@@ -139,13 +142,13 @@ fn markdown(dice: &mut Dice) -> String {
             }
         }
     }
-    if dice.happens(40) {
-        let _ = writeln!(text, "\n{}", dice.pick(&bank("last")));
+    if dice.chance(40) {
+        let _ = writeln!(text, "\n{}", dice.pick(&sentences_of("last")));
     }
     text
 }
 
-fn title(dice: &mut Dice) -> String {
+fn title(dice: &mut Random) -> String {
     let words = dice.pick_some(&WORDS, 2);
     format!("{} and {}", capitalise(words[0]), words[1])
 }
@@ -154,8 +157,8 @@ fn capitalise(word: &str) -> String {
     word[..1].to_uppercase() + &word[1..]
 }
 
-/// A function of Python, its last line with a line end.
-fn function(dice: &mut Dice) -> String {
+/// Returns a Python function that ends with a newline.
+fn function(dice: &mut Random) -> String {
     let words = dice.pick_some(&WORDS, 4);
     let [name, field, source, result] = [words[0], words[1], words[2], words[3]];
     let limit = dice.range(2, 90);
@@ -164,17 +167,17 @@ fn function(dice: &mut Dice) -> String {
          for index, item in enumerate({source}):\n        if item.{field} > limit and index != {}:\n            \
          {result}.append(item.{field} * {limit}.5)\n        else:\n            \
          print(f\"{name}: {{item}}\\t{{index}}\")\n    return sorted({result})\n",
-        fill_in(dice.pick(&bank("en")), dice),
+        fill_in(dice.pick(&sentences_of("en")), dice),
         dice.range(100, 990),
     )
 }
 
-fn code(dice: &mut Dice) -> String {
+fn code(dice: &mut Random) -> String {
     let functions: Vec<String> = (0..dice.range(2, 4)).map(|_| function(dice)).collect();
     format!("import json\n\n\n{}", functions.join("\n\n"))
 }
 
-fn number(dice: &mut Dice) -> Value {
+fn number(dice: &mut Random) -> Value {
     let whole = dice.below(100_000);
     let text = match dice.below(6) {
         0 => format!("{whole}"),
@@ -187,7 +190,7 @@ fn number(dice: &mut Dice) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-fn string(dice: &mut Dice) -> Value {
+fn string(dice: &mut Random) -> Value {
     match dice.below(7) {
         0 => json!(format!("C:\\dir\\{}\\new", dice.pick(&WORDS))),
         1 => json!(format!("\"{}\" said\n\t{}", dice.pick(&WORDS), dice.pick(&NAMES))),
@@ -195,20 +198,20 @@ fn string(dice: &mut Dice) -> Value {
         3 => json!(dice.pick(&WORDS)),
         4 => {
             let language = dice.pick(&["de", "ru", "zh"]);
-            json!(fill_in(dice.pick(&bank(language)), dice))
+            json!(fill_in(dice.pick(&sentences_of(language)), dice))
         }
-        _ => json!(fill_in(dice.pick(&bank("en")), dice)),
+        _ => json!(fill_in(dice.pick(&sentences_of("en")), dice)),
     }
 }
 
-fn object(dice: &mut Dice, depth: usize) -> Value {
+fn object(dice: &mut Random, depth: usize) -> Value {
     let fields = dice.range(3, 6);
     let names = dice.pick_some(&WORDS, fields);
     let fields = names.into_iter().map(|name| {
         let value = match dice.below(if depth > 0 { 9 } else { 6 }) {
             0 | 1 => number(dice),
             2 | 3 => string(dice),
-            4 => json!(dice.happens(50)),
+            4 => json!(dice.chance(50)),
             5 => Value::Null,
             6 => (0..dice.range(1, 4)).map(|_| number(dice)).collect(),
             _ => object(dice, depth - 1),
@@ -218,11 +221,11 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
     Value::Object(fields.collect())
 }
 
-fn tags(dice: &mut Dice) -> String {
+fn tags(dice: &mut Random) -> String {
     let mut text = "<report>\n".to_owned();
     for row in 0..dice.range(4, 9) {
         let words = dice.pick_some(&WORDS, 2);
-        let sentence = fill_in(dice.pick(&bank("en")), dice);
+        let sentence = fill_in(dice.pick(&sentences_of("en")), dice);
         let _ = write!(
             text,
             "  <entry id=\"{row}\">\n    <{}>{}</{}>\n    <note kind=\"{}\">{sentence} &amp; more</note>\n  </entry>\n",

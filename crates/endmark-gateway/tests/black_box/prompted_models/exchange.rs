@@ -1,70 +1,70 @@
-//! Sends one request through the gateway, and judges its result.
+//! Sends one request through the gateway and judges the result.
 
 use std::fmt;
 use std::sync::Arc;
 
-use endmark_gateway::Mode;
+use endmark_gateway::ResumeMode;
 use serde_json::{Value, json};
 use testkit::{
-    Asks, Dialect, DialectAdapter, Library, Manner, ReadingModel, Received, RepeatedReply, Request,
-    Respond as _, tokens,
+    ModelBehaviour, ModelFormat, ModelFormatAdapter, ReadingModel, ReadingModels, ReceivedRequest,
+    RepeatedReply, Request, RequestKind, Respond as _, tokens,
 };
 use tokio::task::JoinSet;
 
-use super::documents::Kind;
+use super::documents::DocumentKind;
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, Wire};
 
-/// Number of concurrent requests.
-const AT_A_TIME: usize = 4;
+/// Number of concurrent exchanges.
+const CONCURRENT_EXCHANGES: usize = 4;
 
-/// A request, the document that answers it, and how the rest arrives.
+/// A request, the document that answers it, and how the model returns the rest.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) number: usize,
-    /// The label under which it is counted.
+    /// The row of the table that counts this exchange.
     pub(super) label: &'static str,
     pub(super) wire: Wire,
     pub(super) stream: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: DocumentKind,
     pub(super) document: String,
     pub(super) cut: usize,
-    /// Whether the request itself demands JSON, and no header of Endmark's.
+    /// Whether the request's own fields demand JSON, instead of an Endmark header.
     pub(super) demands_json: bool,
-    pub(super) manner: Manner,
+    pub(super) manner: ModelBehaviour,
     pub(super) again: RepeatedReply,
 }
 
-/// What a client got.
+/// The reply that the client got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ExchangeOutcome {
     /// The complete document that the model intended.
     Whole,
-    /// A correct beginning, reported as cut.
+    /// A correct beginning, reported as cut. The text is the reason.
     Refused(String),
-    /// A wrong text, without any report.
-    Wrong(Harm, String),
+    /// A wrong text that is not reported as cut. The text is the reason.
+    Wrong(SilentError, String),
 }
 
-/// How a reply that claims to be whole is wrong.
+/// What is wrong with a reply that looks whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Harm {
-    /// It is only a beginning of the intended document.
+pub(super) enum SilentError {
+    /// The end of the intended document is missing.
     EndLost,
-    /// It contains other words.
+    /// Other text was changed or added.
     Changed,
 }
 
 /// The result of an exchange.
 #[derive(Debug, Clone)]
-pub(super) struct Played {
-    pub(super) fate: Fate,
-    /// Whether a closing remark of the answer remains at the end of the text. It cannot be distinguished from a last
+pub(super) struct ExchangeResult {
+    pub(super) outcome: ExchangeOutcome,
+    /// Whether the model's closing remark is still at the end of the text, because it looks like a last
     /// sentence.
     pub(super) remark_left_in: bool,
-    /// The strategy of each call for the rest.
+    /// The strategies of all continuation requests, in order.
     pub(super) strategies: String,
-    /// Tokens of the prompts and the answers after the first call, and of the whole reply.
+    /// Prompt tokens and output tokens of all further calls, and the tokens of the whole reply.
     pub(super) extra_tokens: (usize, usize, usize),
 }
 
@@ -88,10 +88,10 @@ impl Exchange {
     }
 
     fn model(&self) -> ReadingModel {
-        ReadingModel::new(&self.document, self.cut, self.manner.clone()).repeat_with(self.again)
+        ReadingModel::new(&self.document, self.cut, self.manner.clone()).with_repeated_reply(self.again)
     }
 
-    /// The client's request: its limit is where the reply is cut.
+    /// Returns the client's request. Its output limit causes the cut.
     fn body(&self) -> Value {
         let limit = tokens(&self.document[..self.cut]).len() as u64;
         let message = json!(self.first_message());
@@ -106,14 +106,14 @@ impl Exchange {
         };
         let mut body = dialect.request(limit, self.stream);
         match dialect {
-            Dialect::Responses => {
+            ModelFormat::Responses => {
                 body["input"] = message;
                 if demands {
                     body["text"] = json!({"format": {"type": "json_object"}});
                 }
             }
-            Dialect::Messages => body["messages"][0]["content"] = message,
-            Dialect::Gemini => {
+            ModelFormat::Messages => body["messages"][0]["content"] = message,
+            ModelFormat::Gemini => {
                 body["contents"][0]["parts"][0]["text"] = message;
                 if demands {
                     body["generationConfig"]["responseMimeType"] = json!("application/json");
@@ -123,31 +123,34 @@ impl Exchange {
         body
     }
 
-    /// The remark of the answer after the rest.
+    /// Returns the model's closing remark, or an empty string.
     fn remark(&self) -> &'static str {
         match &self.manner {
-            Manner::Continues(style) => style.suffix,
-            Manner::Says(_) | Manner::Loops(_) => "",
+            ModelBehaviour::Continues(style) => style.suffix,
+            ModelBehaviour::FixedText(_) | ModelBehaviour::Loops(_) => "",
         }
     }
 
     /// Sends the request and judges the result.
-    async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
+    async fn run(&self, address: std::net::SocketAddr, library: &ReadingModels) -> ExchangeResult {
         let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
         if let Some(format) = self.kind.required_format().filter(|_| !self.demands_json) {
             request = request.header("x-endmark-format", format);
         }
         let reply = request.send().await.read().await;
-        let heard = self.wire.hear(&reply);
+        let heard = self.wire.read_reply(&reply);
         let model = library.model(&self.first_message());
-        let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
+        let says_whole =
+            heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.finish_reason(End::Turn));
         let intended = model.intended_texts();
         let disclosed = heard.endmark.as_ref().and_then(|disclosed| disclosed["outcome"].as_str());
         let outcome = disclosed.or(reply.header("x-endmark-outcome")).map(str::to_owned);
         let is_restarted = outcome.as_deref() == Some("restarted");
-        let fate = match self.fate(&heard.text, says_whole, &intended) {
-            // The text differs from the received one, and is reported as different.
-            Fate::Wrong(_, why) if is_restarted => Fate::Refused(format!("{why}, generated again")),
+        let fate = match self.judge(&heard.text, says_whole, &intended) {
+            // The text differs from the received one, but the reply is reported as generated again.
+            ExchangeOutcome::Wrong(_, why) if is_restarted => {
+                ExchangeOutcome::Refused(format!("{why}, generated again"))
+            }
             fate => fate,
         };
         let left_out = heard
@@ -155,26 +158,30 @@ impl Exchange {
             .as_ref()
             .and_then(|disclosed| disclosed["left_out"].as_u64())
             .or_else(|| reply.header("x-endmark-left-out")?.parse().ok());
-        // In any case, the received text is delivered, or the missing part is reported.
+        // The received text must be delivered, or the change must be disclosed.
         let is_told = is_restarted || outcome.as_deref() == Some("corrected") || left_out.is_some();
         let fate = if heard.text.starts_with(&self.document[..self.cut]) || is_told || heard.error.is_some() {
             fate
         } else {
-            Fate::Wrong(Harm::Changed, format!("received bytes are lost without a word: {:?}", heard.text))
+            ExchangeOutcome::Wrong(
+                SilentError::Changed,
+                format!("received bytes are lost without a word: {:?}", heard.text),
+            )
         };
-        // Keeping a remark is a smaller loss than losing words of a text (PC-4).
+        // Keeping a remark is less harmful than losing a part of the text (PC-4).
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
-        let remark_left_in = fate != Fate::Whole
+        let remark_left_in = fate != ExchangeOutcome::Whole
             && self.kind.is_prose()
-            && without_remark.is_some_and(|text| self.fate(text, says_whole, &intended) == Fate::Whole);
-        let fate = if remark_left_in { Fate::Whole } else { fate };
+            && without_remark
+                .is_some_and(|text| self.judge(text, says_whole, &intended) == ExchangeOutcome::Whole);
+        let fate = if remark_left_in { ExchangeOutcome::Whole } else { fate };
         let calls = model.calls();
         let further = calls.get(1..).unwrap_or_default();
-        let name = |asks: Asks| match asks {
-            Asks::First => "first",
-            Asks::Again => "again",
-            Asks::Prefill => "prefill",
-            Asks::Prompt => "in words",
+        let name = |asks: RequestKind| match asks {
+            RequestKind::First => "first",
+            RequestKind::Repetition => "again",
+            RequestKind::Prefill => "prefill",
+            RequestKind::Prompt => "in words",
         };
         let strategies: Vec<&str> = further.iter().map(|call| name(call.request_kind)).collect();
         let extra_tokens = (
@@ -182,22 +189,24 @@ impl Exchange {
             further.iter().map(|call| call.output_tokens).sum(),
             tokens(&self.document).len(),
         );
-        Played { fate, remark_left_in, strategies: strategies.join(", "), extra_tokens }
+        ExchangeResult { outcome: fate, remark_left_in, strategies: strategies.join(", "), extra_tokens }
     }
 
-    fn fate(&self, text: &str, says_whole: bool, intended: &[String]) -> Fate {
+    fn judge(&self, text: &str, says_whole: bool, intended: &[String]) -> ExchangeOutcome {
         let value = |text: &str| -> Option<Vec<Value>> {
             match self.kind {
-                Kind::Json => Some(vec![serde_json::from_str(text).ok()?]),
-                Kind::JsonLines => {
+                DocumentKind::Json => Some(vec![serde_json::from_str(text).ok()?]),
+                DocumentKind::JsonLines => {
                     let rows = text.lines().filter(|line| !line.trim().is_empty());
                     rows.map(|line| serde_json::from_str(line).ok()).collect()
                 }
-                Kind::Prose | Kind::Markdown | Kind::Code | Kind::Tags => None,
+                DocumentKind::Prose | DocumentKind::Markdown | DocumentKind::Code | DocumentKind::Tags => {
+                    None
+                }
             }
         };
         let is_same = |intended: &String| {
-            // The end differs at most by a line end.
+            // The end may differ by one newline.
             let same_value = value(text).is_some_and(|got| Some(got) == value(intended));
             intended.trim_end() == text.trim_end() || same_value
         };
@@ -218,46 +227,49 @@ impl Exchange {
         };
         if says_whole {
             if intended.iter().any(is_same) {
-                return Fate::Whole;
+                return ExchangeOutcome::Whole;
             }
             let is_beginning = intended.iter().any(|intended| intended.starts_with(text.trim_end()));
-            return Fate::Wrong(if is_beginning { Harm::EndLost } else { Harm::Changed }, differs());
+            return ExchangeOutcome::Wrong(
+                if is_beginning { SilentError::EndLost } else { SilentError::Changed },
+                differs(),
+            );
         }
         if intended.iter().any(|intended| intended.starts_with(text)) {
-            Fate::Refused(differs())
+            ExchangeOutcome::Refused(differs())
         } else {
-            Fate::Wrong(Harm::Changed, format!("{}, told as cut", differs()))
+            ExchangeOutcome::Wrong(SilentError::Changed, format!("{}, told as cut", differs()))
         }
     }
 }
 
-/// Runs all exchanges, with one gateway for each format. Returns them in the given order.
-pub(super) async fn play(exchanges: Vec<Exchange>) -> Vec<(Exchange, Played)> {
+/// Runs all exchanges, with one gateway for each format. The results are in the given order.
+pub(super) async fn run_all(exchanges: Vec<Exchange>) -> Vec<(Exchange, ExchangeResult)> {
     let mut played = Vec::new();
     for wire in Wire::ALL {
         let those: Vec<Exchange> =
             exchanges.iter().filter(|exchange| exchange.wire == wire).cloned().collect();
-        let library = those.iter().fold(Library::default(), |library, exchange| {
+        let library = those.iter().fold(ReadingModels::default(), |library, exchange| {
             library.with(&exchange.first_message(), exchange.model())
         });
         let library = Arc::new(library);
         let answers = Arc::clone(&library);
-        let answering = move |request: &Received| answers.respond(request);
-        let resuming = |settings: &mut endmark_gateway::Settings| settings.resume.mode = Mode::On;
+        let answering = move |request: &ReceivedRequest| answers.respond(request);
+        let resuming = |settings: &mut endmark_gateway::Settings| settings.resume.mode = ResumeMode::On;
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(answering, resuming).await,
             Wire::Other(dialect) => {
-                Endmark::start_with(DialectAdapter::new(dialect, answering), resuming).await
+                Endmark::start_with(ModelFormatAdapter::new(dialect, answering), resuming).await
             }
         };
         let mut under_way = JoinSet::new();
         for exchange in those {
-            if under_way.len() == AT_A_TIME {
+            if under_way.len() == CONCURRENT_EXCHANGES {
                 played.extend(under_way.join_next().await.map(Result::unwrap));
             }
             let (address, library) = (endmark.address, Arc::clone(&library));
             under_way.spawn(async move {
-                let result = exchange.play(address, &library).await;
+                let result = exchange.run(address, &library).await;
                 (exchange, result)
             });
         }

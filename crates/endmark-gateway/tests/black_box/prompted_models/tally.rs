@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use testkit::Dialect;
+use testkit::ModelFormat;
 
-use super::exchange::{Exchange, Fate, Harm, Played};
+use super::exchange::{Exchange, ExchangeOutcome, ExchangeResult, SilentError};
 use crate::support::wire_replies::Wire;
 
-/// Whole, refused, and silently wrong.
+/// Number of whole, refused and silently wrong replies.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Count {
+pub(super) struct OutcomeCounts {
     pub(super) whole: usize,
     pub(super) refused: usize,
     pub(super) wrong: usize,
 }
 
-impl Count {
-    fn add(&mut self, fate: &Fate) {
+impl OutcomeCounts {
+    fn add(&mut self, fate: &ExchangeOutcome) {
         match fate {
-            Fate::Whole => self.whole += 1,
-            Fate::Refused(_) => self.refused += 1,
-            Fate::Wrong(..) => self.wrong += 1,
+            ExchangeOutcome::Whole => self.whole += 1,
+            ExchangeOutcome::Refused(_) => self.refused += 1,
+            ExchangeOutcome::Wrong(..) => self.wrong += 1,
         }
     }
 
-    /// Whole ones of a hundred; a hundred where there are none at all.
+    /// Returns the share of whole replies in percent, or 100 without exchanges.
     pub(super) fn percent_whole(self) -> f64 {
         if self.total() == 0 { 100.0 } else { self.percent(self.whole) }
     }
 
-    /// Silently wrong ones of a hundred.
+    /// Returns the share of silently wrong replies in percent, or 0 without exchanges.
     pub(super) fn percent_wrong(self) -> f64 {
         if self.total() == 0 { 0.0 } else { self.percent(self.wrong) }
     }
@@ -51,40 +51,40 @@ impl Count {
 fn wire_name(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat => "Chat Completions",
-        Wire::Other(Dialect::Responses) => "Responses",
-        Wire::Other(Dialect::Messages) => "Messages",
-        Wire::Other(Dialect::Gemini) => "Gemini",
+        Wire::Other(ModelFormat::Responses) => "Responses",
+        Wire::Other(ModelFormat::Messages) => "Messages",
+        Wire::Other(ModelFormat::Gemini) => "Gemini",
     }
 }
 
-/// The fates of exchanges.
+/// The results of all exchanges.
 pub(super) struct Tally {
-    fates: Vec<(Exchange, Played)>,
+    results: Vec<(Exchange, ExchangeResult)>,
 }
 
 impl Tally {
-    pub(super) fn new(all: Vec<(Exchange, Played)>) -> Self {
-        Self { fates: all }
+    pub(super) fn new(all: Vec<(Exchange, ExchangeResult)>) -> Self {
+        Self { results: all }
     }
 
-    /// Returns the number of exchanges for which this is true.
-    pub(super) fn count(&self, is_so: impl Fn(&Exchange) -> bool) -> Count {
-        let mut count = Count::default();
-        for (_, played) in self.fates.iter().filter(|(exchange, _)| is_so(exchange)) {
-            count.add(&played.fate);
+    /// Returns the results of the exchanges that meet this condition.
+    pub(super) fn count(&self, is_so: impl Fn(&Exchange) -> bool) -> OutcomeCounts {
+        let mut count = OutcomeCounts::default();
+        for (_, played) in self.results.iter().filter(|(exchange, _)| is_so(exchange)) {
+            count.add(&played.outcome);
         }
         count
     }
 
-    /// Returns the number of exchanges that are wrong in this way.
-    pub(super) fn count_harmed(&self, harm: Harm) -> usize {
-        let wrong = |played: &Played| matches!(&played.fate, Fate::Wrong(how, _) if *how == harm);
-        self.fates.iter().filter(|(_, played)| wrong(played)).count()
+    /// Returns the number of exchanges with this type of silent error.
+    pub(super) fn count_silent_errors(&self, harm: SilentError) -> usize {
+        let wrong = |played: &ExchangeResult| matches!(&played.outcome, ExchangeOutcome::Wrong(how, _) if *how == harm);
+        self.results.iter().filter(|(_, played)| wrong(played)).count()
     }
 
-    /// Prints the table, the cost, and the first exchanges that went wrong or were rejected.
+    /// Prints the table, the costs, and the first wrong and refused exchanges.
     pub(super) fn print(&self, title: &str) {
-        println!("\n{title}: {} exchanges", self.fates.len());
+        println!("\n{title}: {} exchanges", self.results.len());
         println!("{:<34}{:<32}streamed", "", "not streamed");
         let heading = "whole refused wrong whole  ";
         println!("{:<34}{heading:<32}{heading}", "");
@@ -95,33 +95,33 @@ impl Tally {
         self.rows(|exchange| format!("{:?}", exchange.kind));
         println!();
         self.rows(|_| "all".to_owned());
-        let left_in = self.fates.iter().filter(|(_, played)| played.remark_left_in).count();
+        let left_in = self.results.iter().filter(|(_, played)| played.remark_left_in).count();
         println!("\nof the whole ones {left_in} have a closing remark of the answer at their end");
         self.print_costs();
         self.print_some("silently wrong", 40, |fate| match fate {
-            Fate::Wrong(_, why) => Some(why),
-            Fate::Whole | Fate::Refused(_) => None,
+            ExchangeOutcome::Wrong(_, why) => Some(why),
+            ExchangeOutcome::Whole | ExchangeOutcome::Refused(_) => None,
         });
         self.print_some("refused", 6, |fate| match fate {
-            Fate::Refused(why) => Some(why),
-            Fate::Whole | Fate::Wrong(..) => None,
+            ExchangeOutcome::Refused(why) => Some(why),
+            ExchangeOutcome::Whole | ExchangeOutcome::Wrong(..) => None,
         });
     }
 
     fn rows(&self, name: impl Fn(&Exchange) -> String) {
-        let mut rows: BTreeMap<String, [Count; 2]> = BTreeMap::new();
-        for (exchange, played) in &self.fates {
-            rows.entry(name(exchange)).or_default()[usize::from(exchange.stream)].add(&played.fate);
+        let mut rows: BTreeMap<String, [OutcomeCounts; 2]> = BTreeMap::new();
+        for (exchange, played) in &self.results {
+            rows.entry(name(exchange)).or_default()[usize::from(exchange.stream)].add(&played.outcome);
         }
         for (name, [whole, streamed]) in rows {
             println!("{name:<34}{:<32}{}", whole.row(), streamed.row());
         }
     }
 
-    /// Tokens that a recovery took beyond the first call, by how it was asked for.
+    /// Prints the mean tokens of a recovery beyond the first call, for each sequence of strategies.
     fn print_costs(&self) {
         let mut costs: BTreeMap<String, Vec<(usize, usize, usize)>> = BTreeMap::new();
-        for (_, played) in &self.fates {
+        for (_, played) in &self.results {
             costs.entry(played.strategies.clone()).or_default().push(played.extra_tokens);
         }
         println!("\n{:<34}recoveries  extra prompt  extra output  tokens of the reply (means)", "strategies");
@@ -134,8 +134,9 @@ impl Tally {
         }
     }
 
-    fn print_some(&self, title: &str, most: usize, why: impl Fn(&Fate) -> Option<&String>) {
-        let some = self.fates.iter().filter_map(|(exchange, played)| Some((exchange, why(&played.fate)?)));
+    fn print_some(&self, title: &str, most: usize, why: impl Fn(&ExchangeOutcome) -> Option<&String>) {
+        let some =
+            self.results.iter().filter_map(|(exchange, played)| Some((exchange, why(&played.outcome)?)));
         for (exchange, why) in some.take(most) {
             println!("\n{title}: {exchange}\n{why}");
         }

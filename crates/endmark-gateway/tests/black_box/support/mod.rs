@@ -1,4 +1,4 @@
-//! A gateway on a free port, before a scripted upstream, with a real SQLite file.
+//! Starts a gateway on a free port, with a scripted upstream and a real SQLite file.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 #[macro_use]
@@ -9,14 +9,14 @@ pub(crate) mod wire_replies;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use endmark_gateway::{Gateway, Mode, Secret, Settings, Upstream as Target, serve};
-use endmark_store::{LogFilter, LogRow, Store, StoreLocation};
+use endmark_gateway::{Gateway, ResumeMode, Secret, Settings, Upstream as Target, serve};
+use endmark_store::{LogFilter, RecoveryRow, Store, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{Reply, Request, Respond, Upstream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A running gateway; it stops when it is dropped.
+/// A running gateway, stopped when it is dropped.
 pub(crate) struct Endmark {
     pub(crate) address: SocketAddr,
     pub(crate) upstream: Upstream,
@@ -27,7 +27,7 @@ pub(crate) struct Endmark {
 }
 
 impl Endmark {
-    /// Starts before an upstream with these answers, with default settings modified by `change`.
+    /// Starts a gateway whose upstream gives these answers. `change` modifies the default settings.
     pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = over_postgresql::location(folder.path());
@@ -36,7 +36,7 @@ impl Endmark {
         endmark
     }
 
-    /// Starts the same with this store.
+    /// Like [`Self::start_with`], but uses the store at this location.
     pub(crate) async fn start_on(
         location: &StoreLocation,
         respond: impl Respond,
@@ -48,25 +48,25 @@ impl Endmark {
             ..Settings::default()
         };
         change(&mut settings);
-        // As in the configuration.
+        // The `endmark` command sets the same default when it reads a configuration.
         settings.budget.is_closed_on_store_error |= location.postgres().is_some();
         let store = Store::open(location).unwrap();
-        let (address, task, stop) = serving(settings, store.clone());
+        let (address, task, stop) = spawn_gateway(settings, store.clone());
         Self { address, upstream, store, task, stop: Some(stop), folder: None }
     }
 
-    /// Starts a gateway that knows only the content of this one's store, before the same upstream.
+    /// Starts a second gateway with the same store and upstream, and nothing else in memory.
     pub(crate) fn restart(&self, change: impl FnOnce(&mut Settings)) -> RestartedGateway {
         let mut settings = Settings {
             upstreams: vec![Target::new("scripted", self.upstream.base_url().parse().unwrap())],
             ..Settings::default()
         };
         change(&mut settings);
-        let (address, task, stop) = serving(settings, self.store.clone());
+        let (address, task, stop) = spawn_gateway(settings, self.store.clone());
         RestartedGateway { address, task, _stop: stop }
     }
 
-    /// Starts before two upstreams. The second has its own key and model.
+    /// Starts a gateway with two upstreams. The second has its own key and model.
     pub(crate) async fn with_fallback(
         first: impl Respond,
         second: &Upstream,
@@ -86,34 +86,34 @@ impl Endmark {
         .await
     }
 
-    /// Starts before an upstream with these answers, with `x-endmark-resume: on` for every request.
+    /// Starts a gateway that resumes every reply (mode `on`).
     pub(crate) async fn start_resuming(respond: impl Respond) -> Self {
-        Self::start_with(respond, |settings| settings.resume.mode = Mode::On).await
+        Self::start_with(respond, |settings| settings.resume.mode = ResumeMode::On).await
     }
 
-    /// With the default settings.
+    /// Starts a gateway with the default settings.
     pub(crate) async fn start(respond: impl Respond) -> Self {
         Self::start_with(respond, |_| {}).await
     }
 
-    /// A chat request.
+    /// Returns a chat request with this body.
     pub(crate) fn chat(&self, body: &Value) -> Request {
         Request::post(self.address, "/v1/chat/completions").header("authorization", "Bearer key").json(body)
     }
 
-    /// Sends a chat request and reads the answer to its end.
+    /// Sends a chat request and reads the complete reply.
     pub(crate) async fn ask(&self, body: &Value) -> Reply {
         self.chat(body).send().await.read().await
     }
 
-    /// Sends a request from a separate client.
+    /// Returns a future that sends a request, for another task.
     pub(crate) fn ask_later(&self, body: &Value) -> impl Future<Output = Reply> + Send + 'static {
         let request = self.chat(body);
         async move { request.send().await.read().await }
     }
 
-    /// Returns the log, newest first, once it has this many rows.
-    pub(crate) async fn log(&self, rows: usize) -> Vec<LogRow> {
+    /// Returns the log, newest row first, when it has at least `rows` rows.
+    pub(crate) async fn log(&self, rows: usize) -> Vec<RecoveryRow> {
         for _ in 0..200 {
             let log = self.store.recent(100, &LogFilter::default()).unwrap();
             if log.len() >= rows {
@@ -124,7 +124,7 @@ impl Endmark {
         panic!("the log never had {rows} rows: {:?}", self.store.recent(100, &LogFilter::default()));
     }
 
-    /// Returns the row of the only call, once it exists.
+    /// Returns the row of the only call, when it exists.
     pub(crate) async fn only_row(&self) -> endmark_store::UsageRow {
         for _ in 0..200 {
             let mut rows = self.store.reader().unwrap().recent_calls(9).unwrap();
@@ -141,14 +141,14 @@ impl Endmark {
         self.upstream.requests().len()
     }
 
-    /// Asks the gateway to stop and waits until it has.
+    /// Asks the gateway to stop, and waits until it has stopped.
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         (&mut self.task).await.unwrap();
     }
 }
 
-/// A further gateway; it stops when it is dropped.
+/// A second gateway, stopped when it is dropped.
 pub(crate) struct RestartedGateway {
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
@@ -161,7 +161,7 @@ impl Drop for RestartedGateway {
     }
 }
 
-fn serving(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
+fn spawn_gateway(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
     let listener = endmark_gateway::listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let gateway = Gateway::new(settings, store).unwrap();
@@ -181,29 +181,29 @@ impl Drop for Endmark {
     }
 }
 
-/// A request with one user message.
+/// Returns a request with one user message.
 pub(crate) fn request(max_tokens: u64) -> Value {
     json!({"model": "scripted", "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-/// The same request as a stream.
+/// Returns the same request for a stream.
 pub(crate) fn stream_request(max_tokens: u64) -> Value {
     let mut body = request(max_tokens);
     body["stream"] = json!(true);
     body
 }
 
-/// The text of the first choice.
+/// Returns the text of the first choice.
 pub(crate) fn text(reply: &Reply) -> String {
     reply.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The finish reason of the first choice.
+/// Returns the finish reason of the first choice.
 pub(crate) fn finish(reply: &Reply) -> String {
     reply.json()["choices"][0]["finish_reason"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The reply that a client assembles from a stream.
+/// What a client assembles from a stream.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct StreamedReply {
     pub(crate) text: String,

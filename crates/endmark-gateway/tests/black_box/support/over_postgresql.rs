@@ -1,4 +1,4 @@
-//! Runs the tests of a file again, with gateways that share PostgreSQL through PgBouncer.
+//! Runs the tests of a file a second time, with gateways that share PostgreSQL through PgBouncer.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -10,18 +10,18 @@ use testkit::{PgBouncer, Postgres};
 use super::Endmark;
 
 thread_local! {
-    /// The server of the tests that run on this thread now.
+    /// The server for the tests that run on this thread.
     static SERVER: RefCell<Option<Server>> = const { RefCell::new(None) };
 }
 
 struct Server {
     postgres: Postgres,
-    /// Its two connections serve all gateways of a database, so each transaction may use a different one.
+    /// All gateways of a database share its two connections, so each transaction may use a different one.
     pooler: Option<PgBouncer>,
 }
 
-/// Defines a test that runs the tests of its file with PostgreSQL. `alone` names those that run only with SQLite,
-/// each with its reason.
+/// Defines a test that repeats the tests of its file with PostgreSQL. `alone` lists the tests that run only
+/// with SQLite, with a reason for each.
 macro_rules! over_postgresql {
     ($file:literal: $($test:ident),+ $(,)? ; alone: $($alone:ident: $reason:literal),* $(,)?) => {
         #[test]
@@ -37,13 +37,13 @@ macro_rules! over_postgresql {
 pub(crate) fn run(source: &str, tests: &[(&str, fn())], alone: &[(&str, &str)]) {
     let listed: Vec<&str> =
         tests.iter().map(|(name, _)| *name).chain(alone.iter().map(|(name, _)| *name)).collect();
-    let unlisted: Vec<&str> = tests_of(source).filter(|name| !listed.contains(name)).collect();
+    let unlisted: Vec<&str> = test_names(source).filter(|name| !listed.contains(name)).collect();
     assert!(unlisted.is_empty(), "list these in `over_postgresql!`: {unlisted:?}");
     let Some(postgres) = Postgres::start() else { return };
     let pooler = PgBouncer::start(&postgres);
     SERVER.set(Some(Server { postgres, pooler }));
     for (name, test) in tests {
-        // The harness shows it if a test fails.
+        // The test harness prints this if a test fails.
         let _ = writeln!(std::io::stderr(), "{name}");
         test();
     }
@@ -51,17 +51,17 @@ pub(crate) fn run(source: &str, tests: &[(&str, fn())], alone: &[(&str, &str)]) 
 }
 
 /// Returns the names of the tests in a file.
-fn tests_of(source: &str) -> impl Iterator<Item = &str> {
+fn test_names(source: &str) -> impl Iterator<Item = &str> {
     let tests = source.split("#[tokio::test").skip(1);
     tests.filter_map(|test| test.split_once("async fn ")?.1.split_once('(')).map(|(name, _)| name)
 }
 
-/// Whether the tests of this thread run over PostgreSQL now.
+/// Whether the tests of this thread currently use PostgreSQL.
 pub(crate) fn is_over_postgresql() -> bool {
     SERVER.with_borrow(Option::is_some)
 }
 
-/// Returns the location of a new store in this folder: over a new database while tests run over PostgreSQL.
+/// Returns the location of a new store: a new PostgreSQL database, or a SQLite file in this folder.
 pub(super) fn location(folder: &Path) -> StoreLocation {
     let path = folder.join("endmark.db");
     SERVER.with_borrow(|server| {
@@ -73,13 +73,14 @@ pub(super) fn location(folder: &Path) -> StoreLocation {
 }
 
 impl Endmark {
-    /// Changes the gateway's own keys as `endmark keys` does. Returns once the gateway knows of it.
+    /// Changes the gateway's own keys as `endmark keys` does, and waits until the gateway has read the
+    /// change.
     pub(crate) async fn change_keys<T>(
         &self,
         change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
     ) -> T {
         let (location, version) = (self.store.location(), self.store.keys_version());
-        // A busy machine may take longer than a connection may.
+        // On a busy machine, connecting can exceed its timeout.
         let mut opened = KeyBook::open(location).await;
         for _ in 0..9 {
             if opened.is_err() {

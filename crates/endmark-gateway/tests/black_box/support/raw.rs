@@ -1,4 +1,4 @@
-//! Bytes on a socket, as no well-behaved client would send them.
+//! Sends bytes that no correct client would send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Far above the time that a loaded machine needs.
+/// Far longer than a busy machine needs.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection that sends only the bytes that it is given.
@@ -25,7 +25,7 @@ impl Raw {
         self
     }
 
-    /// Everything until the server closes.
+    /// Returns all bytes until the server closes.
     pub(crate) async fn read_rest(&mut self) -> String {
         let mut bytes = Vec::new();
         let _ = timeout(READ_TIMEOUT, self.0.read_to_end(&mut bytes)).await.unwrap();
@@ -50,7 +50,7 @@ pub(crate) async fn answer(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Stri
     Raw::connect(address).await.send(bytes).await.read_rest().await
 }
 
-/// The status of an answer, and the word in its error.
+/// Returns the status of an answer and the type of its error.
 pub(crate) fn parse_refusal(answer: &str) -> (u16, String) {
     let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);

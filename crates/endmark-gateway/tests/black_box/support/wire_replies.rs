@@ -1,7 +1,7 @@
 //! Builds the replies of a provider in each of the four formats, and reads them as a client does.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Heard, Reply, Request};
+use testkit::{Answer, AssembledReply, ModelFormat, Reply, Request};
 
 use super::Endmark;
 
@@ -9,14 +9,14 @@ use super::Endmark;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Chat,
-    Other(Dialect),
+    Other(ModelFormat),
 }
 
 /// A part of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyPart<'a> {
     Text(&'a str),
-    /// A call of a function: its name, and its arguments as received.
+    /// A function call: its name, and its arguments as received.
     Call(&'a str, &'a str),
 }
 
@@ -31,9 +31,9 @@ pub(crate) enum End {
 impl Wire {
     pub(crate) const ALL: [Self; 4] = [
         Self::Chat,
-        Self::Other(Dialect::Responses),
-        Self::Other(Dialect::Messages),
-        Self::Other(Dialect::Gemini),
+        Self::Other(ModelFormat::Responses),
+        Self::Other(ModelFormat::Messages),
+        Self::Other(ModelFormat::Gemini),
     ];
 
     pub(crate) fn path(self, stream: bool) -> &'static str {
@@ -43,7 +43,7 @@ impl Wire {
         }
     }
 
-    /// A request that offers two functions.
+    /// Returns a request that offers two functions.
     pub(crate) fn request(self, stream: bool) -> Value {
         let names = ["get_weather", "get_time"];
         let Self::Other(dialect) = self else {
@@ -59,19 +59,19 @@ impl Wire {
         body
     }
 
-    /// The word for an end.
-    pub(crate) fn word(self, end: End) -> &'static str {
+    /// Returns the finish reason for an end.
+    pub(crate) fn finish_reason(self, end: End) -> &'static str {
         match (self, end) {
             (Self::Chat, End::Turn) => "stop",
             (Self::Chat, End::Calls) => "tool_calls",
             (Self::Chat, End::Limit) => "length",
-            (Self::Other(Dialect::Responses), End::Turn | End::Calls) => "completed",
-            (Self::Other(Dialect::Responses), End::Limit) => "incomplete",
-            (Self::Other(Dialect::Messages), End::Turn) => "end_turn",
-            (Self::Other(Dialect::Messages), End::Calls) => "tool_use",
-            (Self::Other(Dialect::Messages), End::Limit) => "max_tokens",
-            (Self::Other(Dialect::Gemini), End::Turn | End::Calls) => "STOP",
-            (Self::Other(Dialect::Gemini), End::Limit) => "MAX_TOKENS",
+            (Self::Other(ModelFormat::Responses), End::Turn | End::Calls) => "completed",
+            (Self::Other(ModelFormat::Responses), End::Limit) => "incomplete",
+            (Self::Other(ModelFormat::Messages), End::Turn) => "end_turn",
+            (Self::Other(ModelFormat::Messages), End::Calls) => "tool_use",
+            (Self::Other(ModelFormat::Messages), End::Limit) => "max_tokens",
+            (Self::Other(ModelFormat::Gemini), End::Turn | End::Calls) => "STOP",
+            (Self::Other(ModelFormat::Gemini), End::Limit) => "MAX_TOKENS",
         }
     }
 
@@ -80,11 +80,11 @@ impl Wire {
         if stream {
             Answer::sse(self.frames(reply_parts, Some(end)))
         } else {
-            Answer::json(200, &self.whole_reply(reply_parts, self.word(end)))
+            Answer::json(200, &self.whole_reply(reply_parts, self.finish_reason(end)))
         }
     }
 
-    /// Returns the reply with this content, not streamed.
+    /// Returns an unstreamed reply with this content and finish reason.
     pub(crate) fn whole_reply(self, reply_parts: &[ReplyPart<'_>], word: &str) -> Value {
         let texts: String = reply_parts
             .iter()
@@ -107,17 +107,17 @@ impl Wire {
                     "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
                 })
             }
-            Self::Other(Dialect::Responses) => json!({
+            Self::Other(ModelFormat::Responses) => json!({
                 "id": "resp_1", "object": "response", "created_at": 1, "status": word, "model": "scripted",
                 "error": null, "output": parts,
                 "incomplete_details": if word == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null },
                 "usage": {"input_tokens": 5, "output_tokens": 7, "total_tokens": 12},
             }),
-            Self::Other(Dialect::Messages) => json!({
+            Self::Other(ModelFormat::Messages) => json!({
                 "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": parts,
                 "stop_reason": word, "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 7},
             }),
-            Self::Other(Dialect::Gemini) => json!({
+            Self::Other(ModelFormat::Gemini) => json!({
                 "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": word}],
                 "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
                 "modelVersion": "scripted", "responseId": "r1",
@@ -125,7 +125,7 @@ impl Wire {
         }
     }
 
-    /// A part in a whole reply. The missing end of a cut object is not in it.
+    /// Returns a part of an unstreamed reply. A cut object contains only its complete values.
     fn part(self, at: usize, reply_parts: ReplyPart<'_>) -> Value {
         let object = |arguments: &str| serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let id = format!("call_{at}");
@@ -134,28 +134,30 @@ impl Wire {
             (Self::Chat, ReplyPart::Call(name, arguments)) => {
                 json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
             }
-            (Self::Other(Dialect::Responses), ReplyPart::Text(text)) => json!({
+            (Self::Other(ModelFormat::Responses), ReplyPart::Text(text)) => json!({
                 "id": format!("msg_{at}"), "type": "message", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "annotations": [], "text": text}],
             }),
-            (Self::Other(Dialect::Responses), ReplyPart::Call(name, arguments)) => json!({
+            (Self::Other(ModelFormat::Responses), ReplyPart::Call(name, arguments)) => json!({
                 "id": format!("fc_{at}"), "type": "function_call", "status": "completed", "call_id": id,
                 "name": name, "arguments": arguments,
             }),
-            (Self::Other(Dialect::Messages), ReplyPart::Text(text)) => json!({"type": "text", "text": text}),
-            (Self::Other(Dialect::Messages), ReplyPart::Call(name, arguments)) => {
+            (Self::Other(ModelFormat::Messages), ReplyPart::Text(text)) => {
+                json!({"type": "text", "text": text})
+            }
+            (Self::Other(ModelFormat::Messages), ReplyPart::Call(name, arguments)) => {
                 json!({"type": "tool_use", "id": id, "name": name, "input": object(arguments)})
             }
-            (Self::Other(Dialect::Gemini), ReplyPart::Text(text)) => json!({"text": text}),
-            (Self::Other(Dialect::Gemini), ReplyPart::Call(name, arguments)) => {
+            (Self::Other(ModelFormat::Gemini), ReplyPart::Text(text)) => json!({"text": text}),
+            (Self::Other(ModelFormat::Gemini), ReplyPart::Call(name, arguments)) => {
                 json!({"functionCall": {"name": name, "args": object(arguments)}})
             }
         }
     }
 
-    /// The events of a stream with this content. Without an end it stops after the last part.
+    /// Returns the events of a stream with this content. Without `end` it stops after the last part.
     pub(crate) fn frames(self, reply_parts: &[ReplyPart<'_>], end: Option<End>) -> Vec<String> {
-        let word = end.map(|end| self.word(end));
+        let word = end.map(|end| self.finish_reason(end));
         let mut events = Vec::new();
         match self {
             Self::Chat => {
@@ -175,10 +177,10 @@ impl Wire {
                 let data = events.iter().map(|event| format!("data: {event}\n\n"));
                 return data.chain(word.map(|_| "data: [DONE]\n\n".to_owned())).collect();
             }
-            Self::Other(Dialect::Responses) => self.responses(reply_parts, word, &mut events),
-            Self::Other(Dialect::Messages) => self.messages(reply_parts, word, &mut events),
-            Self::Other(Dialect::Gemini) => {
-                // The last part and the end are in one event.
+            Self::Other(ModelFormat::Responses) => self.responses(reply_parts, word, &mut events),
+            Self::Other(ModelFormat::Messages) => self.messages(reply_parts, word, &mut events),
+            Self::Other(ModelFormat::Gemini) => {
+                // One event contains both the last part and the end.
                 let (alone, last) =
                     reply_parts.split_at(reply_parts.len().saturating_sub(word.map_or(0, |_| 1)));
                 for (at, reply_parts) in alone.iter().enumerate() {
@@ -191,7 +193,7 @@ impl Wire {
                 return events.iter().map(|event| format!("data: {event}\r\n\r\n")).collect();
             }
         }
-        events.iter().map(event_name).collect()
+        events.iter().map(named_event).collect()
     }
 
     fn responses(self, reply_parts: &[ReplyPart<'_>], word: Option<&str>, events: &mut Vec<Value>) {
@@ -266,17 +268,17 @@ impl Wire {
         }
     }
 
-    /// An error in the middle of a stream.
+    /// Returns an error event for the middle of a stream.
     pub(crate) fn error_frame(self, kind: &str, message: &str) -> String {
         match self {
             Self::Chat => format!("data: {}\n\n", json!({"error": {"type": kind, "message": message}})),
-            Self::Other(Dialect::Responses) => {
-                event_name(&json!({"type": "error", "code": kind, "message": message, "param": null}))
+            Self::Other(ModelFormat::Responses) => {
+                named_event(&json!({"type": "error", "code": kind, "message": message, "param": null}))
             }
-            Self::Other(Dialect::Messages) => {
-                event_name(&json!({"type": "error", "error": {"type": kind, "message": message}}))
+            Self::Other(ModelFormat::Messages) => {
+                named_event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
             }
-            Self::Other(Dialect::Gemini) => {
+            Self::Other(ModelFormat::Gemini) => {
                 format!(
                     "data: {}\r\n\r\n",
                     json!({"error": {"code": 503, "status": kind, "message": message}})
@@ -286,20 +288,21 @@ impl Wire {
     }
 
     /// Returns the content that a client assembles from an answer.
-    pub(crate) fn hear(self, reply: &Reply) -> Heard {
-        let Self::Other(dialect) = self else { return hear_chat(reply) };
-        dialect.hear(reply)
+    pub(crate) fn read_reply(self, reply: &Reply) -> AssembledReply {
+        let Self::Other(dialect) = self else { return read_chat(reply) };
+        dialect.assemble(reply)
     }
 
-    /// Sends a request in this format and reads the answer.
-    pub(crate) async fn ask(self, endmark: &Endmark, body: &Value, stream: bool) -> (Reply, Heard) {
-        let reply = self.ask_unheard(endmark, body, stream).await;
-        let heard = self.hear(&reply);
+    /// Sends a request in this format, and reads the answer.
+    pub(crate) async fn ask(self, endmark: &Endmark, body: &Value, stream: bool) -> (Reply, AssembledReply) {
+        let reply = self.ask_raw(endmark, body, stream).await;
+        let heard = self.read_reply(&reply);
         (reply, heard)
     }
 
-    /// Sends a request whose answer `serde_json` would reject, so it is not read.
-    pub(crate) async fn ask_unheard(self, endmark: &Endmark, body: &Value, stream: bool) -> Reply {
+    /// Sends a request, and returns the raw answer. `serde_json` would reject answers with half a surrogate
+    /// pair.
+    pub(crate) async fn ask_raw(self, endmark: &Endmark, body: &Value, stream: bool) -> Reply {
         Request::post(endmark.address, self.path(stream)).json(body).send().await.read().await
     }
 }
@@ -311,14 +314,14 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     })
 }
 
-fn event_name(event: &Value) -> String {
+fn named_event(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
 }
 
-fn hear_chat(reply: &Reply) -> Heard {
+fn read_chat(reply: &Reply) -> AssembledReply {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let events = if streams { reply.json_events() } else { vec![reply.json()] };
-    let mut heard = Heard::default();
+    let mut heard = AssembledReply::default();
     for event in events {
         if event.get("error").is_some() {
             heard.error = Some(event.clone());
@@ -331,11 +334,11 @@ fn hear_chat(reply: &Reply) -> Heard {
         heard.text += message["content"].as_str().unwrap_or_default();
         for (at, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let at = call["index"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(at);
-            if heard.calls.len() <= at {
-                heard.calls.resize(at + 1, <(String, String)>::default());
+            if heard.tool_calls.len() <= at {
+                heard.tool_calls.resize(at + 1, <(String, String)>::default());
             }
-            heard.calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
-            heard.calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
+            heard.tool_calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
+            heard.tool_calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
         }
         heard.stop = choice["finish_reason"].as_str().map(str::to_owned).or(heard.stop);
         heard.output_tokens = event["usage"]["completion_tokens"].as_u64().or(heard.output_tokens);

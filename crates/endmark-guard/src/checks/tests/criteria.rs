@@ -5,9 +5,9 @@ fn names(criteria: Criteria, text: &str) -> Vec<(&'static str, usize)> {
     report.findings().iter().map(|finding| (finding.check.name(), finding.line)).collect()
 }
 
-fn sections(wanted: &[&str]) -> Criteria {
+fn sections(required_titles: &[&str]) -> Criteria {
     Criteria {
-        required_sections: wanted.iter().map(|wanted| (*wanted).to_owned()).collect(),
+        required_sections: required_titles.iter().map(|wanted| (*wanted).to_owned()).collect(),
         ..Criteria::default()
     }
 }
@@ -52,7 +52,7 @@ fn a_section_with_only_a_placeholder_has_one_finding() {
 }
 
 #[test]
-fn a_stand_in_for_content_is_not_content() {
+fn a_placeholder_does_not_count_as_content() {
     let stubs = [
         "...",
         "…",
@@ -90,12 +90,12 @@ fn a_stand_in_for_content_is_not_content() {
 }
 
 #[test]
-fn of_two_equal_sections_one_needs_content() {
+fn one_of_two_equal_sections_must_have_content() {
     assert_eq!(names(sections(&["B"]), "## B\n\n## A\n\nx.\n\n## B\n\nText.\n"), []);
 }
 
 #[test]
-fn the_nearest_heading_is_named() {
+fn a_missing_section_names_the_most_similar_heading() {
     let report = Guard::new(sections(&["Summary"])).judge(&Artifact::read("# Sumary\n\nText.\n"));
     assert!(report.findings()[0].fix.contains("`Sumary`"), "{report:?}");
 }
@@ -123,7 +123,7 @@ fn forbidden_phrases_are_ignored_in_code_and_quotations() {
 fn stage_phrases_replace_the_known_phrases() {
     let text = "# A\n\nText.\n\nTo be continued.\n";
     assert_eq!(names(Criteria::default(), text), [("handoff", 5)]);
-    assert_eq!(names(Criteria::default().with_only(Vec::new()), text), []);
+    assert_eq!(names(Criteria::default().with_only_forbidden_phrases(Vec::new()), text), []);
 }
 
 #[test]

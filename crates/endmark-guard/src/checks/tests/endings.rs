@@ -31,7 +31,7 @@ fn a_text_that_stops_in_mid_sentence_is_truncated() {
     }
 }
 
-/// No other paragraph is needed for comparison.
+/// The check works without another paragraph for comparison.
 #[test]
 fn a_single_paragraph_without_a_full_stop_is_truncated() {
     for text in

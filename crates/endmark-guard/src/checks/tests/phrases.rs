@@ -83,7 +83,7 @@ fn sentences_about_handoffs_are_not_handoffs() {
 }
 
 #[test]
-fn placeholders_are_found_in_place_of_content() {
+fn placeholders_are_found_instead_of_content() {
     for (text, quote) in [
         ("TBD", "TBD"),
         ("- Owner: TBD", "TBD"),

@@ -1,17 +1,19 @@
 use super::*;
 
 fn proven_rest(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Option<String> {
-    let question = Question { so_far, shown_bytes: shown_len, quoted_from: 0, format, words: String::new() };
+    let question =
+        PromptContext { so_far, shown_bytes: shown_len, quoted_from: 0, format, words: String::new() };
     match question.proof(answer, true) {
-        Proof::Proven { rest_at, .. } => Some(answer[rest_at..].to_owned()),
-        Proof::Doubtful { .. } | Proof::Nothing | Proof::Open => None,
+        SeamProof::Proven { rest_at, .. } => Some(answer[rest_at..].to_owned()),
+        SeamProof::Doubtful { .. } | SeamProof::Nothing | SeamProof::Open => None,
     }
 }
 
 const TEXT: &str = "The harbour was quiet, and the boats";
 const SHOWN: usize = 31;
 
-/// PC-4: an answer that begins with the held part continues after it, whatever text precedes that part.
+/// PC-4: an answer that repeats the held part continues after it, whatever shown text precedes it in the
+/// answer.
 #[test]
 fn the_held_part_proves_the_seam_and_its_white_space() {
     for (answer, rest) in [
@@ -33,7 +35,7 @@ fn an_answer_without_the_held_part_proves_nothing() {
         " were lying still.",
         "ships were.",
         "The harbour was quiet, and the ships were.",
-        // After white space it may be a second word.
+        // After whitespace, this may be a second, equal word.
         " boats were lying.",
         "Well:\n\nboats were lying.",
     ] {
@@ -41,8 +43,8 @@ fn an_answer_without_the_held_part_proves_nothing() {
     }
 }
 
-/// A line of the rest that also occurs before the cut is not a repetition: the rest would lose everything before that
-/// line.
+/// A line of the rest may also occur before the cut. It is not a repetition: otherwise, the rest would lose
+/// all text before that line.
 #[test]
 fn a_continuation_from_the_cut_may_repeat_an_earlier_line() {
     let text =
@@ -57,15 +59,15 @@ fn a_continuation_from_the_cut_may_repeat_an_earlier_line() {
     assert_eq!(proven_rest(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
 }
 
-/// A text that occurs repeatedly has no unique position.
+/// A passage that occurs several times does not determine a position.
 #[test]
-fn a_refrain_proves_nothing() {
+fn a_passage_that_occurs_several_times_proves_nothing() {
     let text = "la la la la la la la la";
     assert_eq!(proven_rest(text, 21, &Format::Text, "la la la la, and so on"), None);
     assert_eq!(proven_rest("[0, 0, 0, 0", 10, &Format::Json, "0, 0, 1]"), None);
 }
 
-/// Received white space is kept, and not repeated.
+/// Received whitespace is kept, and not duplicated.
 #[test]
 fn white_space_at_the_cut_is_not_repeated() {
     for (so_far, answer, rest) in [
@@ -78,14 +80,14 @@ fn white_space_at_the_cut_is_not_repeated() {
     }
     let quieter = "harbour was quieter than ever";
     assert_eq!(proven_rest("The harbour was quiet ", 4, &Format::Text, quieter), None);
-    // It may be that, or a repetition of the word.
+    // This may continue the sentence or repeat its last word.
     assert_eq!(proven_rest("He said that ", 8, &Format::Text, "that it was."), None);
 }
 
-/// The proof is the same if the answer arrives in pieces.
+/// The proof does not depend on how the answer is split into chunks.
 #[test]
 fn a_proof_is_open_until_it_is_certain() {
-    let question = Question {
+    let question = PromptContext {
         so_far: TEXT,
         shown_bytes: SHOWN,
         quoted_from: 0,
@@ -96,12 +98,12 @@ fn a_proof_is_open_until_it_is_certain() {
     let certain = answer.find(" were").unwrap();
     for end in 0..answer.len() {
         let proof = question.proof(&answer[..end], false);
-        assert_eq!(matches!(proof, Proof::Proven { .. }), end >= certain, "{end}: {proof:?}");
-        assert!(end >= certain || proof == Proof::Open, "{end}: {proof:?}");
+        assert_eq!(matches!(proof, SeamProof::Proven { .. }), end >= certain, "{end}: {proof:?}");
+        assert!(end >= certain || proof == SeamProof::Open, "{end}: {proof:?}");
     }
 }
 
-/// A model may escape raw characters, and write characters as escapes or literally.
+/// A model may escape raw characters, and may write any character as an escape or literally.
 #[test]
 fn json_is_compared_by_value() {
     for (so_far, answer, rest) in [
@@ -118,7 +120,7 @@ fn json_is_compared_by_value() {
         assert_eq!(proven_rest(so_far, 7, &Format::Json, answer).as_deref(), Some(rest), "{so_far} {answer}");
     }
     for (so_far, answer) in [
-        // A quotation mark within a string does not end the string, and a line feed in it is not missing.
+        // A quotation mark inside a string does not end the string, and a line feed inside it is significant.
         (r#"{"a": "he said \"yes"#, r#"he said "yes", "b": 1}"#),
         ("{\"a\": \"the first line\n", r#"the first line of it"}"#),
     ] {

@@ -3,7 +3,7 @@ use endmark_text::{Format, Truncation, Verdict};
 use super::{describe_ending, verdict_reason};
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
-/// PC-7: the log states in words how a reply ended.
+/// PC-7: the log describes in words how a reply ended.
 #[test]
 fn every_ending_and_stop_has_a_description() {
     for (ending, words) in [
@@ -11,8 +11,8 @@ fn every_ending_and_stop_has_a_description() {
         (Ending::UpstreamError, "the upstream reported an error in mid-reply"),
         (Ending::Stalled, "the stream stalled"),
         (Ending::Dropped, "the stream ended without its last event"),
-        (Ending::Cancelled, "the client went away"),
-        (Ending::OverCap, "the reply took more room or time than it may"),
+        (Ending::Cancelled, "the client disconnected"),
+        (Ending::OverCap, "the reply exceeded its size or time limit"),
         (Ending::Interrupted, "the gateway was stopped"),
     ] {
         assert_eq!(describe_ending(&Reply::broken_off("", ending)), words);
@@ -24,7 +24,7 @@ fn every_ending_and_stop_has_a_description() {
         (Stop::Refused, "the provider refused or filtered it"),
         (Stop::Paused, "the provider paused its turn"),
         (Stop::Repetition, "the provider stopped it because it repeated itself"),
-        (Stop::Unknown, "the provider ended it for a reason that is not known"),
+        (Stop::Unknown, "the provider ended it for an unknown reason"),
     ] {
         assert_eq!(describe_ending(&Reply::with_stop("", stop)), words);
         let broken = Reply { ending: Ending::Stalled, ..Reply::with_stop("", stop) };
@@ -32,7 +32,7 @@ fn every_ending_and_stop_has_a_description() {
     }
 }
 
-/// PC-8: a stop reason that the token count contradicts is reported as such.
+/// PC-8: the log reports if the token count contradicts the stop reason.
 #[test]
 fn a_count_at_the_limit_is_reported_if_it_decides() {
     let reply = |stop, output| Reply {
@@ -63,9 +63,9 @@ fn every_judgement_describes_the_text() {
         (whole, Some(&Verdict::Whole), ", and the text is whole json"),
         (cut, Some(&truncated), ", and the text is json that is cut (settled up to byte 7)"),
         (cut, Some(&malformed), ", and the text is not valid json at byte 3: a comma"),
-        (cut, None, ", and the text has no demanded grammar"),
-        (Judgement::Cut(CutKind::Empty), None, ": reasoning used up the limit, no text came"),
-        (Judgement::Passed, None, ": passed on as it is, never resumed"),
+        (cut, None, ", and the text has no required format"),
+        (Judgement::Cut(CutKind::Empty), None, ": reasoning used up the limit, and no text arrived"),
+        (Judgement::Passed, None, ": forwarded unchanged, never resumed"),
     ] {
         let grammar = grammar.map(|verdict| (&Format::Json, verdict));
         assert_eq!(verdict_reason(judgement, &reply, grammar), format!("{limit}{text}"));

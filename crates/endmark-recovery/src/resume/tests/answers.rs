@@ -1,9 +1,9 @@
-//! PC-4: where an answer ends, which of its parts do not belong to the text, and which answers are not continuations.
+//! PC-4: tests where an answer ends, which of its parts are removed, and which answers are not continuations.
 
 use super::{exhausted_result, limit, normal};
 use crate::{Join, Resume, ResumeOutcome, ResumePolicy, ResumeStep};
 
-/// Returns the outcome for a text whose only question gets this answer.
+/// Returns the resume of a cut text after its first prompt got this answer.
 fn resume_with(first: &str, answer: &str) -> Resume {
     let policy = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, limit(first));
@@ -18,10 +18,10 @@ fn whole_text(first: &str, answer: &str) -> Option<String> {
     }
 }
 
-const BEGUN: &str = "The harbour was quiet that morning, and the boa";
-const GONE_ON: &str = "The harbour was quiet that morning, and the boats were lying still.";
+const CUT_TEXT: &str = "The harbour was quiet that morning, and the boa";
+const CONTINUED_TEXT: &str = "The harbour was quiet that morning, and the boats were lying still.";
 
-/// Losing words of a text is worse than keeping a remark.
+/// Losing words of the text would be worse than keeping a remark.
 #[test]
 fn the_end_of_a_proven_answer_is_the_end_of_the_text() {
     for end in [
@@ -34,41 +34,44 @@ fn the_end_of_a_proven_answer_is_the_end_of_the_text() {
         "# Document",
         "```\nprint(1)\n```",
     ] {
-        let text = format!("{GONE_ON}\n\n{end}");
-        assert_eq!(whole_text(BEGUN, &text).as_deref(), Some(text.as_str()), "{end}");
+        let text = format!("{CONTINUED_TEXT}\n\n{end}");
+        assert_eq!(whole_text(CUT_TEXT, &text).as_deref(), Some(text.as_str()), "{end}");
     }
 }
 
 #[test]
 fn closing_words_to_a_reader_are_removed_from_impersonal_text() {
     let long = "The gulls had not yet found the nets that hung on the wall of the old house. ".repeat(8);
-    let received = format!("{long}{BEGUN}");
+    let received = format!("{long}{CUT_TEXT}");
     let remark = "\n\nLet me know if you need anything else.";
-    assert_eq!(whole_text(&received, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
-    // A letter may end like this.
+    assert_eq!(
+        whole_text(&received, &format!("{CONTINUED_TEXT}{remark}")),
+        Some(format!("{long}{CONTINUED_TEXT}"))
+    );
+    // A letter may legitimately end like this.
     let letter = "You know that you can see your boats from your house. ".repeat(8);
-    let text = format!("{letter}{GONE_ON}{remark}");
-    assert_eq!(whole_text(&format!("{letter}{BEGUN}"), &format!("{GONE_ON}{remark}")), Some(text));
+    let text = format!("{letter}{CONTINUED_TEXT}{remark}");
+    assert_eq!(whole_text(&format!("{letter}{CUT_TEXT}"), &format!("{CONTINUED_TEXT}{remark}")), Some(text));
 }
 
-/// The content of the answer's own fence is the answer.
+/// The content of the fence in an answer is the actual answer.
 #[test]
 fn a_fence_around_the_answer_is_removed_with_text_after_it() {
     for answer in [
-        format!("```\n{GONE_ON}\n```"),
-        format!("Sure, here is the rest:\n\n```text\n{GONE_ON}\n```\n"),
-        format!("~~~\n{GONE_ON}\n~~~\n\nThat completes the reply."),
+        format!("```\n{CONTINUED_TEXT}\n```"),
+        format!("Sure, here is the rest:\n\n```text\n{CONTINUED_TEXT}\n```\n"),
+        format!("~~~\n{CONTINUED_TEXT}\n~~~\n\nThat completes the reply."),
     ] {
-        assert_eq!(whole_text(BEGUN, &answer).as_deref(), Some(GONE_ON), "{answer}");
+        assert_eq!(whole_text(CUT_TEXT, &answer).as_deref(), Some(CONTINUED_TEXT), "{answer}");
     }
-    // A block after the rest begins like the one that contains the cut, and does not enclose a rest.
+    // The block after the rest has the same fence as the one with the cut. It does not enclose the rest.
     let received = "The boats:\n\n```python\ndef";
     let rest =
         "nets(boats):\n    return 1\n```\n\n## The nets\n\n```python\ndef boats(nets):\n    return 2\n```\n";
     assert_eq!(whole_text(received, rest), None);
 }
 
-/// The last word may be written differently, but nothing else may.
+/// An answer may respell the last word, but must not change a clause or a number.
 #[test]
 fn a_clause_or_number_never_replaces_another() {
     let received = "The harbour was quiet that morning, and 4";
@@ -83,7 +86,7 @@ fn a_clause_or_number_never_replaces_another() {
     assert_eq!(whole_text("老房子的花园里", "但是很多人都忘记了，苹果树今年开花很早。"), None);
 }
 
-/// Between the signs of a script without spaces a clause is held, and proves its seam.
+/// In a script without spaces, a clause is held back and proves the seam.
 #[test]
 fn a_clause_proves_the_seam_of_a_text_without_spaces() {
     let received = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上";
@@ -99,16 +102,16 @@ fn a_clause_proves_the_seam_of_a_text_without_spaces() {
     }
 }
 
-/// An answer that repeats the words of the question is not a continuation.
+/// An answer that repeats the words of the prompt is not a continuation.
 #[test]
 fn an_answer_that_recites_the_prompt_is_refused() {
     for answer in [
         "The harbour was quiet that morning, and the last valid token is:",
         "The harbour was quiet that morning, and the boats. Output ONLY the remaining text.",
     ] {
-        let resume = resume_with(BEGUN, answer);
-        assert_eq!(resume.verified_beginning(), BEGUN, "{answer}");
-        assert!(exhausted_result(&resume).reason.contains("words of the question"), "{answer}");
+        let resume = resume_with(CUT_TEXT, answer);
+        assert_eq!(resume.verified_beginning(), CUT_TEXT, "{answer}");
+        assert!(exhausted_result(&resume).reason.contains("words of the prompt"), "{answer}");
     }
     let text = "A parser stops at the last valid token, and it goes on behind the last valid token.";
     assert_eq!(whole_text("A parser stops at the last valid token, and it go", text).as_deref(), Some(text));

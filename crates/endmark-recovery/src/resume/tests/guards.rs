@@ -1,10 +1,11 @@
-//! PC-5: an identical continuation, nothing new, and the same cut again end the resume before the attempts do.
+//! PC-5: a resume ends early if a continuation is identical to the last one, adds nothing, or is cut at the
+//! same place.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-use super::{CUT, TOKEN, ask, exhausted_result, json, limit, normal, text, whole_result};
-use crate::resume::body::Refusal;
+use super::{STITCHED_FROM_CUT, TOKEN, ask, exhausted_result, json, limit, normal, text, whole_result};
+use crate::resume::joined_text::JoinRefusal;
 use crate::{
     AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, Reply, RequestedReply, Resume,
     ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
@@ -37,13 +38,13 @@ fn a_different_unjoinable_continuation_leads_to_another_prompt() {
     assert_eq!(whole_result(&resume).0, "{\"a\": 1}");
 }
 
-/// The same answer to two prompts means a loop. A continued message may contain two equal rows.
+/// The same answer to two prompts indicates a loop. A continued message, however, may contain two equal rows.
 #[test]
-fn a_repeated_continuation_by_prompt_ends_the_resume() {
+fn the_same_answer_to_two_prompts_ends_the_resume() {
     let rest = "zy dog, who sleeps on in the su";
     let mut prompted = patient_resume(None, limit("The quick brown fox jumps over the la"));
-    prompted.reply(limit(rest), CUT);
-    prompted.reply(limit(rest), CUT);
+    prompted.reply(limit(rest), STITCHED_FROM_CUT);
+    prompted.reply(limit(rest), STITCHED_FROM_CUT);
     let end = exhausted_result(&prompted);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 2));
     assert_eq!(prompted.verified_beginning(), format!("The quick brown fox jumps over the la{rest}"));
@@ -65,9 +66,9 @@ fn an_answer_without_new_text_ends_the_resume() {
         assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": ");
         assert!(resume.history()[1].reason.ends_with(", and nothing came that goes on from there"));
     }
-    // After a prompt, an empty answer does not prove that the text is complete.
+    // An empty answer to a prompt does not prove that the text is complete.
     let mut prompted = text(limit("And so"));
-    prompted.reply(normal(""), CUT);
+    prompted.reply(normal(""), STITCHED_FROM_CUT);
     assert_eq!(exhausted_result(&prompted).cause, ExhaustedCause::NoProgress);
 }
 
@@ -97,7 +98,7 @@ fn the_same_cut_again_ends_the_resume() {
     resume.reply(limit(first), TOKEN);
     let end = match resume.next() {
         ResumeStep::Ask(_) => {
-            // If it is not recognised as a restart, it is at least identical.
+            // Even if this is not recognised as a restart, it is identical to the last answer.
             resume.reply(limit(first), TOKEN);
             exhausted_result(&resume)
         }
@@ -108,7 +109,7 @@ fn the_same_cut_again_ends_the_resume() {
 }
 
 #[test]
-fn a_lost_client_an_oversized_reply_or_a_stop_asks_for_nothing() {
+fn no_request_follows_a_lost_client_an_oversized_reply_or_a_stop() {
     for ending in [Ending::Cancelled, Ending::OverCap, Ending::Interrupted] {
         let first = text(Reply::broken_off("some", ending));
         let end = exhausted_result(&first);
@@ -135,7 +136,7 @@ fn a_false_stop_at_the_limit_is_resumed() {
     assert_eq!(ask(&resume).so_far, "Once upon a time");
 }
 
-/// A continuation as the stitcher joined it.
+/// Returns a merge as the stitcher would return it.
 fn merge_at(at: usize, text: &str, format: &Format) -> Merged {
     let seam = Seam {
         at,
@@ -165,14 +166,15 @@ fn a_join_without_new_text_ends_the_resume() {
         assert_eq!((end.verified_len, resume.history().len()), ("[1, 2, 3".len(), 2));
         assert!(resume.history()[1].reason.ends_with(", and it brought nothing new"));
     }
-    // A broken call may have intended to say more than it repeated.
+    // A broken call may have been about to add more.
     let mut dropped = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
     let piece = Reply::broken_off("[1, 2, 3", Ending::Dropped);
     dropped.accept_merged(piece, TOKEN, CutKind::Limit, merge_at(0, "[1, 2, 3", &Format::Json), false);
     assert_eq!(ask(&dropped).kind, CutKind::Dropped);
 }
 
-/// If more of the text is settled, that is progress, even if a fragment at the cut was replaced by something shorter.
+/// Settling more of the text is progress, even if the new text is shorter because a fragment at the cut was
+/// replaced.
 #[test]
 fn a_shorter_text_with_a_longer_settled_part_is_progress() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
@@ -187,14 +189,14 @@ fn a_complete_document_ends_the_resume_despite_repetition() {
     assert_eq!(whole_result(&resume).0, "[1, 7]");
 }
 
-/// A model that only repeats the text when asked for the rest has not ended it.
+/// If a model only repeats the text, this does not prove that the text is complete.
 #[test]
 fn a_repeated_text_is_not_whole() {
     for (joined, repeats) in [("And so on", false), ("And so on and on", true)] {
         let mut resume = patient_resume(None, limit("And so on"));
         resume.accept_merged(
             normal("and on"),
-            CUT,
+            STITCHED_FROM_CUT,
             CutKind::Limit,
             merge_at(9, joined, &Format::Text),
             repeats,
@@ -221,7 +223,7 @@ fn a_seam_before_an_earlier_seam_replaces_it() {
     assert_eq!(resume.seams().iter().map(|seam| seam.at).collect::<Vec<_>>(), [4, 4]);
 }
 
-/// An exact continuation can follow the text that a broken call left.
+/// An exact continuation can still follow after a failed call.
 #[test]
 fn a_lost_call_keeps_continuations_exact() {
     let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
@@ -230,7 +232,7 @@ fn a_lost_call_keeps_continuations_exact() {
     assert_eq!(resume.verified_beginning(), "{\"a\": 12} ");
 }
 
-/// A piece that was joined once may be ambiguous when it arrives again. It is then a repetition of the text.
+/// A piece that was joined may be ambiguous when it arrives again. It is then a repetition.
 #[test]
 fn an_earlier_ambiguous_piece_ends_the_resume() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 2"));
@@ -242,12 +244,12 @@ fn an_earlier_ambiguous_piece_ends_the_resume() {
     assert!(why.ends_with("and it is the same text as the one before"), "{why}");
 }
 
-/// The stitcher never returns a merge that its grammar rejects. If it did, the merge would not be accepted.
+/// The stitcher never returns a merge that the grammar rejects. This second check would reject it.
 #[test]
 fn a_merge_that_violates_the_grammar_is_rejected() {
     let resume = json(limit("[1, 2"));
-    let refused = resume.body.check_merge(merge_at(6, "[1, 2}", &Format::Json));
-    let Err(Refusal::Unjoined { reason, proven }) = refused else { panic!("it was taken") };
+    let refused = resume.joined_text.check_merge(merge_at(6, "[1, 2}", &Format::Json));
+    let Err(JoinRefusal::Unjoined { reason, proven }) = refused else { panic!("it was taken") };
     assert_eq!(proven, 0);
     assert!(reason.starts_with("the text would not be valid json at byte 5: "), "{reason}");
 }

@@ -1,4 +1,4 @@
-//! PC-3, PC-4: a question shows the text up to a boundary. The answer proves its seam or is rejected.
+//! PC-3, PC-4: a prompt shows the text up to a boundary. The answer proves its seam or is rejected.
 
 use std::collections::BTreeMap;
 
@@ -10,54 +10,55 @@ use crate::{
     ResumePolicy, ResumeStep, Stop,
 };
 
-/// How a model that knows the document answers a question.
+/// How a model that knows the document answers a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Answers {
-    /// It continues from the end of the shown text.
-    Behind,
-    /// It repeats the quoted part first, and then continues.
+enum AnswerStyle {
+    /// Continues directly after the shown part.
+    AfterShownPart,
+    /// Repeats the quoted part, and then continues.
     Quoting,
-    /// From the cut, though it was shown less.
+    /// Continues from the cut, although it was shown less.
     FromTheCut,
-    /// It writes the complete text again, after an announcement.
-    Anew,
-    /// With another value.
-    Differently,
-    Talking,
+    /// Writes the complete text again, after an announcement.
+    WholeTextAgain,
+    /// Continues with a different value.
+    OtherValue,
+    RemarkOnly,
 }
 
-const ALL: [Answers; 6] = [
-    Answers::Behind,
-    Answers::Quoting,
-    Answers::FromTheCut,
-    Answers::Anew,
-    Answers::Differently,
-    Answers::Talking,
+const ALL: [AnswerStyle; 6] = [
+    AnswerStyle::AfterShownPart,
+    AnswerStyle::Quoting,
+    AnswerStyle::FromTheCut,
+    AnswerStyle::WholeTextAgain,
+    AnswerStyle::OtherValue,
+    AnswerStyle::RemarkOnly,
 ];
 
-fn answer(how: Answers, document: &str, ask: &ResumeAsk) -> String {
+fn answer(how: AnswerStyle, document: &str, ask: &ResumeAsk) -> String {
     let (shown, cut) = (ask.shown, ask.so_far.len());
     match how {
         _ if ask.wanted != RequestedReply::Rest => document.to_owned(),
-        Answers::Behind => document[shown.length..].to_owned(),
-        Answers::Quoting => document[shown.quoted_from..].to_owned(),
-        Answers::FromTheCut => document[cut..].to_owned(),
-        Answers::Anew => format!("Here it is:\n\n{document}"),
-        Answers::Differently => {
+        AnswerStyle::AfterShownPart => document[shown.length..].to_owned(),
+        AnswerStyle::Quoting => document[shown.quoted_from..].to_owned(),
+        AnswerStyle::FromTheCut => document[cut..].to_owned(),
+        AnswerStyle::WholeTextAgain => format!("Here it is:\n\n{document}"),
+        AnswerStyle::OtherValue => {
             let held = &document[shown.length..];
             let end = held.find([',', ' ', '}', ']', '"']).unwrap_or(held.len());
             format!("77{}", &held[end..])
         }
-        Answers::Talking => "It looks like my last reply was cut off. Where shall I go on?".to_owned(),
+        AnswerStyle::RemarkOnly => "It looks like my last reply was cut off. Where shall I go on?".to_owned(),
     }
 }
 
-/// Returns the outcome for a document with this cut. A streaming client has received everything before the cut.
+/// Returns the result for a document with this cut. If streamed, the client has received everything before
+/// the cut.
 fn recover(
     document: &str,
     cut: usize,
     format: Option<Format>,
-    how: Answers,
+    how: AnswerStyle,
     streamed: bool,
 ) -> Option<String> {
     let sent = if streamed { cut } else { 0 };
@@ -72,17 +73,17 @@ fn recover(
     }
 }
 
-/// Numbers of attempts and of whole results, by the model's behaviour and by whether it was streamed.
+/// Numbers of attempts and of whole results, for each kind of answer, streamed or not.
 #[derive(Default)]
-struct Counts(BTreeMap<(Answers, bool), (u32, u32)>);
+struct ResultCounts(BTreeMap<(AnswerStyle, bool), (u32, u32)>);
 
-impl Counts {
-    fn count(&mut self, how: Answers, streamed: bool, is_whole: bool) {
+impl ResultCounts {
+    fn count(&mut self, how: AnswerStyle, streamed: bool, is_whole: bool) {
         let (all, whole) = self.0.entry((how, streamed)).or_default();
         (*all, *whole) = (*all + 1, *whole + u32::from(is_whole));
     }
 
-    fn assert_percent(&self, percent: u32, streamed: bool, ways: &[Answers]) {
+    fn assert_percent(&self, percent: u32, streamed: bool, ways: &[AnswerStyle]) {
         for ((how, streamed), (all, whole)) in &self.0 {
             println!("{how:<12?} streamed {streamed:<5} {whole:>4} of {all} whole");
         }
@@ -100,36 +101,43 @@ const DOCUMENTS: [&str; 4] = [
     "{\n  \"name\": \"Ada Lovelace\",\n  \"born\": 1815,\n  \"ids\": [11, 111, 1111],\n  \"z\": \"\"\n}",
 ];
 
-/// PC-4: JSON cut at each byte of numbers, signs, exponents, escapes and spaces gives the intended text or none.
+/// PC-4: JSON that is cut at any byte of a number, escape, space or other token gives the intended text or no
+/// text.
 #[test]
 fn json_cut_at_every_byte_is_never_silently_wrong() {
-    let mut counts = Counts::default();
+    let mut counts = ResultCounts::default();
     for document in DOCUMENTS {
-        for cut in (1..document.len()).step_by(stride()) {
+        for cut in (1..document.len()).step_by(cut_distance()) {
             for how in ALL {
                 for streamed in [false, true] {
                     let got = recover(document, cut, Some(Format::Json), how, streamed);
                     counts.count(how, streamed, got.is_some());
                     let Some(got) = got else { continue };
-                    // A model that writes 77 means 77.
-                    let is_meant = how == Answers::Differently || same(&got, document);
+                    // A different value is intended if the model wrote it.
+                    let is_meant = how == AnswerStyle::OtherValue || is_same_value(&got, document);
                     assert!(is_meant, "{how:?} {streamed}: {:?} + …: {got}", &document[..cut]);
                     assert!(!streamed || got.starts_with(&document[..cut]), "{how:?}: {got}");
                 }
             }
         }
     }
-    let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
+    let ways = [
+        AnswerStyle::AfterShownPart,
+        AnswerStyle::Quoting,
+        AnswerStyle::FromTheCut,
+        AnswerStyle::WholeTextAgain,
+        AnswerStyle::RemarkOnly,
+    ];
     counts.assert_percent(99, false, &ways);
     counts.assert_percent(97, true, &ways[..2]);
 }
 
-/// Tests only a sample of the cuts, or all of them if `ENDMARK_EVERY_CUT` is set.
-fn stride() -> usize {
+/// Returns the distance between the tested cuts. Set `ENDMARK_EVERY_CUT` to test all of them.
+fn cut_distance() -> usize {
     if std::env::var_os("ENDMARK_EVERY_CUT").is_some() { 1 } else { 3 }
 }
 
-fn same(one: &str, other: &str) -> bool {
+fn is_same_value(one: &str, other: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     value(one) == value(other)
 }
@@ -143,13 +151,13 @@ const TEXTS: [&str; 3] = [
      if __name__ == \"__main__\":\n    main()\n",
 ];
 
-/// PC-4: the same for text, byte for byte. No space and no last sentence is lost.
+/// PC-4: the same for text. No space and no last sentence is lost.
 #[test]
 fn text_cut_at_every_byte_is_never_silently_wrong() {
-    let mut counts = Counts::default();
+    let mut counts = ResultCounts::default();
     for document in TEXTS {
-        for cut in (30..document.len()).step_by(stride()) {
-            for how in ALL.into_iter().filter(|how| *how != Answers::Differently) {
+        for cut in (30..document.len()).step_by(cut_distance()) {
+            for how in ALL.into_iter().filter(|how| *how != AnswerStyle::OtherValue) {
                 for streamed in [false, true] {
                     let got = recover(document, cut, None, how, streamed);
                     counts.count(how, streamed, got.is_some());
@@ -161,10 +169,16 @@ fn text_cut_at_every_byte_is_never_silently_wrong() {
             }
         }
     }
-    let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
+    let ways = [
+        AnswerStyle::AfterShownPart,
+        AnswerStyle::Quoting,
+        AnswerStyle::FromTheCut,
+        AnswerStyle::WholeTextAgain,
+        AnswerStyle::RemarkOnly,
+    ];
     counts.assert_percent(99, false, &ways);
     counts.assert_percent(95, true, &ways[..2]);
-    // An answer from the cut proves nothing. If another position is possible, it is rejected.
+    // An answer from the cut proves no seam. It is rejected if it could continue elsewhere.
     counts.assert_percent(90, true, &ways[2..3]);
 }
 
@@ -172,7 +186,7 @@ fn start_resume(first: &str, format: Option<Format>) -> Resume {
     Resume::new(ResumePolicy { max_attempts: 1, ..ResumePolicy::default() }, format, limit(first))
 }
 
-/// An answer that leaves a value open is not completed by a guess.
+/// If an answer leaves a value open, the value is not guessed.
 #[test]
 fn an_answer_with_another_possible_value_is_refused() {
     for (first, rest) in [
@@ -189,7 +203,7 @@ fn an_answer_with_another_possible_value_is_refused() {
     }
 }
 
-/// The last word may be written differently only if the client has no part of it.
+/// An answer may respell the last word only if the client has received no part of it.
 #[test]
 fn a_rewritten_word_replaces_only_an_unsent_word() {
     let first = "The harbour was quiet that morning, and the boa";
@@ -219,7 +233,7 @@ fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     resume.reply(normal("The harbour was grey."), Join::Exact);
     let ResumeStep::Done(ResumeOutcome::Whole { text, attempts, .. }) = resume.next() else { panic!("cut") };
     assert_eq!((text.as_str(), attempts), ("The harbour was grey.", 2));
-    // A regenerated reply is rejected if it is cut, refused, or does not begin with the text that the client has.
+    // A regenerated reply is rejected if it is cut or refused, or does not begin with the sent text.
     for (sent, again) in [
         (0, limit("The harbour was quiet, and")),
         (0, Reply::with_stop("No.", Stop::Refused)),
@@ -237,8 +251,8 @@ fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     assert_eq!(ask.wanted, RequestedReply::Rest, "there is no room for more");
 }
 
-/// If JSON Lines were cut directly after a row, the next row gets its own line, whatever part of the line break the
-/// answer contains.
+/// If JSON Lines were cut directly after a row, the next row begins on its own line, whatever part of the
+/// line break the answer contains.
 #[test]
 fn a_lost_line_break_between_two_rows_is_restored() {
     let last = r#"{"id":2,"name":"harbour"}"#;
@@ -270,7 +284,7 @@ fn a_lost_line_break_between_two_rows_is_restored() {
     }
 }
 
-/// PC-5: whether a regenerated reply is accepted depends on the received text, its format, and the permitted changes.
+/// PC-5: a regenerated reply is judged by the received text, its format, and the permitted changes.
 #[test]
 fn a_regenerated_reply_replaces_only_a_poorer_one() {
     let (cut, json) = (r#"{"to":"alice","amount":100,"memo":"for the ren"#, Some(Format::Json));
@@ -315,7 +329,7 @@ fn a_regenerated_reply_replaces_only_a_poorer_one() {
         };
         assert_eq!(got.as_deref(), is_accepted.then_some(again), "{restart:?} {first:.60}");
     }
-    // A whole reply that reached its limit or broke off did not end normally.
+    // A reply that is whole but reached its limit or broke off did not end normally.
     for again in [limit(same), Reply { stop: Some(Stop::Normal), ..Reply::broken_off(same, Ending::Dropped) }]
     {
         let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
@@ -326,9 +340,10 @@ fn a_regenerated_reply_replaces_only_a_poorer_one() {
     }
 }
 
-/// A model at temperature 0 answers each question in the same way, even if it begins its value or sentence again.
+/// At temperature 0, a model gives the same answer again, even if the answer repeats part of a value or
+/// sentence.
 #[test]
-fn an_answer_given_twice_proves_no_contested_seam() {
+fn the_same_answer_twice_does_not_prove_an_ambiguous_seam() {
     let cut = "The bridge was closed at 19:30, and the ferry was late. The captain waited for 12 gue";
     for (first, again, format) in [
         ("{\"price\": 19", "99}", Some(Format::Json)),
@@ -344,8 +359,8 @@ fn an_answer_given_twice_proves_no_contested_seam() {
     }
 }
 
-/// PC-4: a fence or emphasis around an answer does not prove a position. Without this rule, a text that repeats its
-/// words lost 9 to 14 characters.
+/// PC-4: a fence or emphasis around an answer does not prove a position. Without this rule, repetitive texts
+/// lost 9 to 14 characters.
 #[test]
 fn a_fence_around_an_answer_removes_none_of_its_words() {
     let poem = "Row, row, row your boat\nGently down the stream\nMerrily, merrily, merrily, merrily\nLife is but a dream\n";

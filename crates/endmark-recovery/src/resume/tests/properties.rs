@@ -1,4 +1,4 @@
-//! Properties that hold for all documents, cuts and behaviours of a model.
+//! Checks properties that hold for all documents, cuts and model behaviours.
 
 use endmark_text::Format;
 use proptest::prelude::*;
@@ -8,15 +8,15 @@ use crate::{
     ResumeOutcome, ResumePolicy, ResumeStep, Stop,
 };
 
-/// The behaviour of a model, or of the connection to it, when it is asked.
+/// How a model, or the connection to it, reacts to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Behaviour {
-    /// Continues the document for this many characters.
-    GoesOn(usize, Ending),
+    /// Continues the document by this many characters.
+    ContinuesFor(usize, Ending),
     /// Continues the document to its end.
     Finishes,
-    Says(String, Option<Stop>, Ending),
-    RepeatsTheLast(usize),
+    Answers(String, Option<Stop>, Ending),
+    RepeatsLastBytes(usize),
     Fails(AskFailure),
 }
 
@@ -38,11 +38,11 @@ pub(crate) fn behaviour() -> impl Strategy<Value = Behaviour> {
         Just(Some(Stop::Refused)),
     ];
     prop_oneof![
-        4 => (0..40_usize, ending.clone()).prop_map(|(chars, ending)| Behaviour::GoesOn(chars, ending)),
+        4 => (0..40_usize, ending.clone()).prop_map(|(chars, ending)| Behaviour::ContinuesFor(chars, ending)),
         1 => Just(Behaviour::Finishes),
         3 => ("[\\]},:\"a-c0-9 \n\u{e9}\u{fffd}]{0,12}", stop, ending)
-            .prop_map(|(text, stop, ending)| Behaviour::Says(text, stop, ending)),
-        2 => (1..20_usize).prop_map(Behaviour::RepeatsTheLast),
+            .prop_map(|(text, stop, ending)| Behaviour::Answers(text, stop, ending)),
+        2 => (1..20_usize).prop_map(Behaviour::RepeatsLastBytes),
         1 => Just(Behaviour::Fails(AskFailure::Rejected("no".to_owned()))),
         1 => Just(Behaviour::Fails(AskFailure::Lost("gone".to_owned()))),
         1 => Just(Behaviour::Fails(AskFailure::Unfit("other".to_owned()))),
@@ -51,7 +51,7 @@ pub(crate) fn behaviour() -> impl Strategy<Value = Behaviour> {
     ]
 }
 
-/// A valid document of ordinary parts.
+/// Generates a valid document of ordinary parts.
 pub(crate) fn document() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[a-zé€\u{1f600} ]{0,12}".prop_map(|text| format!("\"{text}\"")),
@@ -73,7 +73,7 @@ pub(crate) fn document() -> impl Strategy<Value = String> {
     value.prop_map(|value| format!("{{\"value\": {value}}}"))
 }
 
-/// A document, and its first characters.
+/// Generates a document, and a beginning of it.
 pub(crate) fn cut_document() -> impl Strategy<Value = (String, String)> {
     (document(), any::<prop::sample::Index>()).prop_map(|(document, cut)| {
         let chars = cut.index(document.chars().count());
@@ -82,21 +82,21 @@ pub(crate) fn cut_document() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// Returns the answer to a question about the text so far.
+/// Returns the answer to a request with the text `so_far`.
 pub(crate) fn answer(behaviour: &Behaviour, document: &str, so_far: &str) -> Result<Reply, AskFailure> {
     let rest = document.strip_prefix(so_far).unwrap_or("\"rest\"}");
     Ok(match behaviour {
-        Behaviour::GoesOn(chars, Ending::Clean) => {
+        Behaviour::ContinuesFor(chars, Ending::Clean) => {
             Reply::with_stop(rest.chars().take(*chars).collect::<String>(), Stop::Limit)
         }
-        Behaviour::GoesOn(chars, ending) => {
+        Behaviour::ContinuesFor(chars, ending) => {
             Reply::broken_off(rest.chars().take(*chars).collect::<String>(), *ending)
         }
         Behaviour::Finishes => Reply::with_stop(rest, Stop::Normal),
-        Behaviour::Says(text, stop, ending) => {
+        Behaviour::Answers(text, stop, ending) => {
             Reply { stop: *stop, ..Reply::broken_off(text.clone(), *ending) }
         }
-        Behaviour::RepeatsTheLast(chars) => {
+        Behaviour::RepeatsLastBytes(chars) => {
             let skipped = so_far.chars().count().saturating_sub(*chars);
             let repeated: String = so_far.chars().skip(skipped).collect();
             Reply::with_stop(format!("{repeated}{rest}"), Stop::Normal)
@@ -105,7 +105,7 @@ pub(crate) fn answer(behaviour: &Behaviour, document: &str, so_far: &str) -> Res
     })
 }
 
-/// Runs a resume to its end. Returns it with the number of its steps.
+/// Runs a resume to its end. Returns the resume and the number of its steps.
 fn drive(
     policy: ResumePolicy,
     demanded: Option<Format>,
@@ -134,7 +134,7 @@ fn check_exhausted(end: &ResumeExhausted, resume: &Resume, max_attempts: u32) ->
     prop_assert!(end.verified_len <= end.merged_raw.len());
     prop_assert!(end.merged_raw.is_char_boundary(end.verified_len));
     prop_assert!(!end.reason.is_empty());
-    // PC-5: all received bytes are kept, except those that a settled seam removed.
+    // PC-5: all received bytes are kept, except those that a settled seam dropped.
     let received: usize = resume.history().iter().map(|piece| piece.text.len()).sum();
     let left_out: usize =
         resume.history().iter().flat_map(|piece| &piece.seam).map(|s| s.dropped_bytes).sum();
@@ -177,7 +177,8 @@ fn joins() -> impl Strategy<Value = Join> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// PC-5: the resume ends, with at most the permitted attempts. Sent text stays, and no received text is lost.
+    /// PC-5: the resume ends within the permitted attempts. Sent text stays unchanged, and no received text
+    /// is lost.
     #[test]
     fn every_resume_ends_within_its_bounds(
         (document, beginning) in cut_document(),
@@ -208,7 +209,7 @@ proptest! {
         prop_assert!(text.as_bytes().starts_with(sent), "{text:?}");
     }
 
-    /// A server that continues the same message gives the same document, in any number of pieces.
+    /// The continuations of the same message give the same document, however they are split.
     #[test]
     fn pieces_of_a_continued_message_form_the_document(
         (document, beginning) in cut_document(),
@@ -218,13 +219,13 @@ proptest! {
         let policy = ResumePolicy { max_attempts: 200, ..ResumePolicy::default() };
         let behaviours: Vec<Behaviour> = sizes
             .iter()
-            .map(|chars| Behaviour::GoesOn(*chars, Ending::Clean))
+            .map(|chars| Behaviour::ContinuesFor(*chars, Ending::Clean))
             .chain([Behaviour::Finishes])
             .collect();
         let first = Reply::with_stop(beginning, Stop::Limit);
         let (resume, outcome) = drive(policy, demanded, (&document, first), &behaviours, Join::Exact);
         let ResumeOutcome::Whole { text, .. } = outcome else {
-            // One of the pieces contains only white space.
+            // The last piece contains only whitespace.
             let end = resume.history().last().map(|piece| piece.text.trim().is_empty());
             prop_assert_eq!(end, Some(true), "{:?}", outcome);
             return Ok(());

@@ -1,4 +1,4 @@
-//! Answers that begin with reasoning, for all ways to join them.
+//! Tests answers that begin with reasoning, for all kinds of joins.
 
 use super::*;
 use crate::{PromptedStream, ReasoningSigns};
@@ -7,14 +7,14 @@ const INITIAL: &str = "The harbour lay quiet in the grey morning, and the gulls 
 const REST: &str = "ts that came in with the tide.";
 const THOUGHT: &str = "<think>\nI go on after `boa`.\n</think>\n\n";
 
-/// Returns the beginning with which an answer to this question proves its seam.
+/// Returns the beginning of an answer to this prompt that proves its seam.
 fn repeated_beginning(ask: &ResumeAsk) -> String {
     format!("{}boa", &ask.so_far[ask.so_far.find("and the gulls").unwrap()..ask.so_far.len() - 3])
 }
 
 #[test]
 fn reasoning_is_removed_from_every_kind_of_join() {
-    for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
+    for join in [Join::Exact, STITCHED_FROM_CUT, Join::InMessage, Join::Shown, Join::Prompted] {
         let mut resume = text(limit(INITIAL));
         let again = if join == Join::Prompted { repeated_beginning(&ask(&resume)) } else { String::new() };
         resume.reply(normal(&[THOUGHT, &again, REST].concat()), join);
@@ -28,7 +28,7 @@ fn reasoning_is_removed_from_every_kind_of_join() {
 #[test]
 fn reasoning_between_parts_is_removed() {
     let rest = "ts <think>Which ones?</think>that came in with the tide.";
-    for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
+    for join in [Join::Exact, STITCHED_FROM_CUT, Join::InMessage, Join::Shown, Join::Prompted] {
         let mut resume = text(limit(INITIAL));
         for _ in 0..2 {
             let ResumeStep::Ask(ask) = resume.next() else { break };
@@ -36,7 +36,7 @@ fn reasoning_between_parts_is_removed() {
             resume.reply(normal(&[again.as_str(), rest].concat()), join);
         }
         assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Ambiguous, "{join:?}");
-        // The request may have asked for it.
+        // The request may have asked for this text.
         let policy = ResumePolicy {
             known: ReasoningSigns::from_text("Write <think> where you doubt."),
             ..ResumePolicy::default()
@@ -49,7 +49,7 @@ fn reasoning_between_parts_is_removed() {
 }
 
 #[test]
-fn a_proven_answer_flows_after_the_reasoning() {
+fn a_proven_answer_is_streamed_after_its_reasoning() {
     let resume = text(limit(INITIAL));
     let ask = ask(&resume);
     let rest = format!(

@@ -1,4 +1,4 @@
-//! Evidence for and against a seam in JSON, whose grammar is known.
+//! Computes the evidence for and against a seam in JSON.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -7,69 +7,70 @@ use super::doubts::{may_be_neighbours, may_rewrite_token};
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::DecisionSign;
 use crate::stitch::joint::Joint;
-use crate::stitch::likeness::Likeness;
-use crate::stitch::preamble;
+use crate::stitch::prompt_echo_and_remarks;
 use crate::stitch::register::{self, SurroundingText};
 use crate::stitch::repetition::periodicity_cost;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::sequence_likelihood::SequenceLikelihood;
 use crate::stitch::survivor::Survivor;
 use crate::stitch::units::{Reading, Units, character};
 
-/// Characters that are examined on each side of the seam.
+/// Number of characters that are examined on each side of the seam.
 pub(super) const EXAMINED_CHARS: usize = 64;
-/// Candidates whose continuation starts this close to each other compete for the same seam, in bytes.
+/// Maximum distance, in bytes, between the starts of candidates that compete for the same seam.
 const SAME_SEAM_BYTES: usize = 12;
 /// Number of units of the first part, and of bytes of the continuation, that are examined.
-const WINDOW: usize = 4_000;
-const WINDOW_BEHIND: usize = 1_000;
-/// Units that are examined after the last position at which a survivor begins.
+const EXAMINED_UNITS: usize = 4_000;
+const EXAMINED_BYTES_AFTER_SEAM: usize = 1_000;
+/// Number of units that are examined after the last start of a survivor.
 const UNITS_AFTER_SEAM: usize = 6;
-/// Size in bytes from which a repetition is judged as a whole.
+/// Length, in bytes, above which a repetition is judged as a whole.
 const LONG_REPETITION_BYTES: usize = 8_192;
-/// Maximum number of examined units of a part that a survivor does not explain.
-const MAX_UNEXPLAINED: usize = 512;
+/// Maximum number of units that are examined of a part that a survivor does not explain.
+const MAX_UNEXPLAINED_UNITS: usize = 512;
 
 /// The data for comparing the survivors of one joint.
 pub(super) struct Comparison<'a> {
     joint: &'a Joint<'a>,
-    likeness: Likeness,
+    likeness: SequenceLikelihood,
 }
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
         // After the last start of a survivor, all survivors have the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
-        let rest = preamble::head(&joint.continuation[last..], WINDOW_BEHIND);
+        let rest = prompt_echo_and_remarks::beginning(&joint.continuation[last..], EXAMINED_BYTES_AFTER_SEAM);
         let rest = Units::read(rest, reading_at_cut(joint));
         let behind = rest.codes.get(UNITS_AFTER_SEAM..).unwrap_or_default();
-        let likeness = Likeness::read(tail(&joint.settled_units), behind, reading_at_cut(joint));
+        let likeness =
+            SequenceLikelihood::read(last_units(&joint.settled_units), behind, reading_at_cut(joint));
         Self { joint, likeness }
     }
 
-    /// Returns how unlikely the text continues as a survivor states, in bits.
+    /// Returns how unlikely the text of a survivor is at its seam, in bits.
     pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
         let (unexplained, seam) = self.unexplained_and_seam(survivor, survivors);
         unexplained + seam
     }
 
-    /// Returns how unlikely it is, in bits, that something else begins with the text that a survivor removes as a
-    /// repetition.
+    /// Returns how unlikely it is, in bits, that an unrelated text begins with the part that a survivor
+    /// removes as a repetition.
     fn coincidence(&self, survivor: &Survivor) -> f64 {
         let own = &survivor.candidate;
-        let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
+        let repeated = &self.joint.initial[own.keep - own.repeated_bytes..own.keep];
         let repeated = &repeated[repeated.ceil_char_boundary(repeated.len().saturating_sub(200))..];
         let codes = self.joint.units_at(own.keep);
         let length = repeated.chars().count().min(codes.len());
         let (before, again) = codes.codes.split_at(codes.len() - length);
         let mut places = memmem::find_iter(&self.joint.initial.as_bytes()[..own.keep], repeated.as_bytes());
-        // If the repeated text occurs once, the model's context explains it better than the statistics.
+        // A part that occurs only once is better explained by repetition than by the statistics of the text.
         let repeated_bytes = if places.nth(1).is_none() { again.len() } else { 0 };
         let repeated_bytes = 1.5 * f64::from(u32::try_from(repeated_bytes).unwrap_or(u32::MAX));
         self.likeness.bits(before, again).max(repeated_bytes).min(30.0)
     }
 
-    /// Returns two costs in bits: that new text equals what other survivors remove as a repetition, and that this
-    /// text is followed by the text after it.
+    /// Returns two costs, in bits: that new text equals the part that other survivors remove as a repetition,
+    /// and that this part is followed by the rest.
     fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
@@ -77,34 +78,39 @@ impl<'a> Comparison<'a> {
             let surprise = self.joint.repetition_cost(own.keep, repeated);
             return (surprise, 0.0);
         }
-        let part = self.part(survivor, survivors);
-        let Part { before, unexplained, rest } = &part;
+        let part = self.seam_units(survivor, survivors);
+        let SeamUnits { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
-        let looked_at = &unexplained[..unexplained.len().min(MAX_UNEXPLAINED)];
-        // A part that is too long for a coincidence has a limited cost.
+        let looked_at = &unexplained[..unexplained.len().min(MAX_UNEXPLAINED_UNITS)];
+        // For a part that is too long to be a coincidence, the cost per unit is limited.
         let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
             surprise = surprise.min(self.periodicity_cost(survivor, survivors, &part));
         }
         let rest = &rest[..rest.len().min(UNITS_AFTER_SEAM)];
         let context = [&before[before.len().saturating_sub(EXAMINED_CHARS)..], unexplained].concat();
-        // Unusual text is unusual everywhere. Only the difference from its cost by itself is evidence about the seam.
+        // Unusual text is unusual everywhere. Only the difference that the text before it makes is evidence
+        // about the seam.
         let joined = self.likeness.bits(&context, rest) - self.likeness.bits(&[], rest);
         (surprise, joined.clamp(-6.0, 12.0))
     }
 
-    /// Returns the joined part of a survivor: the units before the seam, and the units after it that other survivors
-    /// remove.
-    fn part(&self, survivor: &Survivor, survivors: &[Survivor]) -> Part {
+    /// Returns the units before the seam of a survivor, the units that other survivors remove, and the rest.
+    fn seam_units(&self, survivor: &Survivor, survivors: &[Survivor]) -> SeamUnits {
         let joint = self.joint;
         let own = &survivor.candidate;
-        // Half an escape is not a unit yet. It is read together with the rest of the escape.
+        // An incomplete escape is not yet a unit, so it is read together with the rest of the escape.
         let half =
             if joint.in_text { &joint.initial[joint.settled_bytes.min(own.keep)..own.keep] } else { "" };
-        let before = if joint.in_text { tail(&joint.settled_units) } else { tail(joint.units_at(own.keep)) };
+        let before = if joint.in_text {
+            last_units(&joint.settled_units)
+        } else {
+            last_units(joint.units_at(own.keep))
+        };
         let shared_end = shared_end(survivor, survivors).max(skip_number(joint, own.start));
         let reach = shared_end - own.start;
-        let text = preamble::head(&joint.continuation[own.start..], reach + reach.max(64) * 2);
+        let text =
+            prompt_echo_and_remarks::beginning(&joint.continuation[own.start..], reach + reach.max(64) * 2);
         let text = [half, own.glue, text].concat();
         let units = Units::read(&text, reading_at_cut(joint));
         let boundary = half.len() + own.glue.len() + reach;
@@ -115,25 +121,27 @@ impl<'a> Comparison<'a> {
             if units.units_end(middle) <= boundary { count = middle } else { above = middle }
         }
         let (unexplained, rest) = units.codes.split_at(count);
-        // The digits of a number do not predict how it continues.
+        // The first digits of a number do not predict its next digits.
         let digits = unexplained.iter().take_while(|code| continues_number(joint, **code)).count();
-        Part {
+        SeamUnits {
             before: [before, &unexplained[..digits]].concat(),
             unexplained: unexplained[digits..].to_vec(),
             rest: rest.to_vec(),
         }
     }
 
-    /// Returns how unlikely it is, in bits, that a periodic text continues with a part that other survivors remove as
-    /// a repetition.
-    fn periodicity_cost(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
+    /// Returns how unlikely it is, in bits, that a periodic text continues with the part that other survivors
+    /// remove as a repetition.
+    fn periodicity_cost(&self, survivor: &Survivor, survivors: &[Survivor], part: &SeamUnits) -> f64 {
         let own = &survivor.candidate;
         let all = [part.unexplained.as_slice(), &part.rest].concat();
         let mut lags: Vec<usize> = survivors
             .iter()
             .map(|other| &other.candidate)
             .filter(|other| {
-                other.opening == own.opening && other.start > own.start && other.repeated > own.repeated
+                other.text_start == own.text_start
+                    && other.start > own.start
+                    && other.repeated_bytes > own.repeated_bytes
             })
             .map(|other| {
                 Units::read(&self.joint.continuation[own.start..other.start], reading_at_cut(self.joint))
@@ -148,7 +156,7 @@ impl<'a> Comparison<'a> {
             let (bits, ahead) = periodicity_cost(&part.before, lag, after);
             let compared_bytes = (lag + ahead).min(part.unexplained.len());
             let more = &part.unexplained[compared_bytes..];
-            let more = &more[..more.len().min(MAX_UNEXPLAINED)];
+            let more = &more[..more.len().min(MAX_UNEXPLAINED_UNITS)];
             let context = &all[compared_bytes.saturating_sub(EXAMINED_CHARS)..compared_bytes];
             least = least.min(bits + self.likeness.bits(context, more));
         }
@@ -156,13 +164,13 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns the position after which all nearby survivors have the same text.
+/// Returns the position in the continuation after which all nearby survivors have the same text.
 fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let rivals = survivors
         .iter()
         .map(|other| &other.candidate)
-        .filter(|other| other.opening.abs_diff(own.opening) <= SAME_SEAM_BYTES);
+        .filter(|other| other.text_start.abs_diff(own.text_start) <= SAME_SEAM_BYTES);
     rivals.map(|other| other.start).max().unwrap_or(own.start)
 }
 
@@ -171,31 +179,31 @@ fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let longest = survivors
         .iter()
-        .filter(|other| other.candidate.opening == own.opening && other.candidate.keep == own.keep)
-        .map(|other| other.candidate.repeated)
+        .filter(|other| other.candidate.text_start == own.text_start && other.candidate.keep == own.keep)
+        .map(|other| other.candidate.repeated_bytes)
         .max()
         .unwrap_or(0);
-    longest.saturating_sub(own.repeated)
+    longest.saturating_sub(own.repeated_bytes)
 }
 
-/// Returns the last units of a text, at most as many as are read.
-fn tail<'u>(units: &'u Units<'_>) -> &'u [u32] {
-    &units.codes[units.codes.len().saturating_sub(WINDOW)..]
+/// Returns the last units of a text, at most [`EXAMINED_UNITS`].
+fn last_units<'u>(units: &'u Units<'_>) -> &'u [u32] {
+    &units.codes[units.codes.len().saturating_sub(EXAMINED_UNITS)..]
 }
 
-/// The joined part of a survivor.
-struct Part {
+/// The units around the seam of a survivor.
+struct SeamUnits {
     before: Vec<u32>,
     unexplained: Vec<u32>,
     rest: Vec<u32>,
 }
 
-/// Whether a character occurs in numbers.
-pub(super) fn is_number_character(sign: char) -> bool {
-    sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E')
+/// Whether a character occurs in JSON numbers.
+pub(super) fn is_number_character(character: char) -> bool {
+    character.is_ascii_digit() || matches!(character, '-' | '+' | '.' | 'e' | 'E')
 }
 
-/// Whether a unit continues a number at the cut.
+/// Whether a unit continues the number at the cut.
 fn continues_number(joint: &Joint<'_>, code: u32) -> bool {
     let unsettled = &joint.initial[joint.settled_bytes..];
     !joint.in_text && unsettled.starts_with(is_number_character) && is_number_character(character(code))
@@ -204,25 +212,25 @@ fn continues_number(joint: &Joint<'_>, code: u32) -> bool {
 /// Returns the position in the continuation after the digits that continue a number.
 fn skip_number(joint: &Joint<'_>, start: usize) -> usize {
     let rest = &joint.continuation[start..];
-    start + rest.find(|sign: char| !continues_number(joint, u32::from(sign))).unwrap_or(rest.len())
+    start + rest.find(|character: char| !continues_number(joint, u32::from(character))).unwrap_or(rest.len())
 }
 
-/// Returns how the continuation is read at the end of the first part.
+/// Returns how the continuation must be read after the end of the first part.
 fn reading_at_cut(joint: &Joint<'_>) -> Reading {
     if joint.in_text { Reading::Content } else { Reading::Structure }
 }
 
-/// Cost in bits of a text that is valid but unfinished.
+/// Cost, in bits, of a text that is valid but unfinished.
 pub(in crate::stitch) const UNFINISHED_COST: f64 = 5.0;
-/// Cost in bits if another survivor is finished.
+/// The same cost if another survivor gives a whole text.
 const UNFINISHED_WITH_RIVAL_COST: f64 = 10.0;
-/// Up to this many bytes a difference is small.
+/// Maximum length of a small difference, in bytes.
 const MAX_SMALL_DIFFERENCE_BYTES: usize = 16;
-/// Unusual words before the continuation are as unlikely before something else, in bits.
-const UNUSUAL_WORDS: f64 = 5.0;
-/// Returns how unlikely it is, in bits, that no story explains the continuation. Other text hardly ever ends the
-/// document exactly, or begins with the last received words. Text that the best story does not explain is not
-/// explained here either.
+/// Cost, in bits, of an announcement before a text that does not continue the first part.
+const ANNOUNCEMENT_BITS: f64 = 5.0;
+/// Returns how unlikely it is, in bits, that the continuation is unrelated. An unrelated text hardly ever
+/// ends the document exactly, or begins with the last received words. Text that even the best survivor does
+/// not explain counts here, too.
 pub(super) fn unexplained_cost(
     joint: &Joint<'_>,
     compared: &Comparison<'_>,
@@ -232,30 +240,30 @@ pub(super) fn unexplained_cost(
     let unlikely = match joint.in_text {
         false if best.grammar_state.is_whole() => 18.0,
         false => 14.0,
-        // A wrapper that ends exactly at the end of the document was intended to end there.
-        true if best.grammar_state.is_whole() && best.candidate.fenced => 24.0,
+        // A wrapper around text that ends exactly at the end of the document is intended.
+        true if best.grammar_state.is_whole() && best.candidate.is_fenced => 24.0,
         true if best.grammar_state.is_whole() => 20.0,
         true => 11.0,
     };
-    // Each row of JSON Lines is a document, and all rows begin in the same way.
+    // The continuation may be a new set of rows, because every row of JSON Lines is a document.
     let another = joint.format == Format::Jsonl
-        && best.candidate.repeated < joint.initial.len()
-        && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '['])
-        && first_key(&joint.continuation[best.candidate.opening..]) != first_key(joint.initial);
-    let unlikely = if another && best.candidate.start > best.candidate.opening { 4.0 } else { unlikely };
-    let words = if best.candidate.style == SeamStyle::Preamble { UNUSUAL_WORDS } else { 0.0 };
+        && best.candidate.repeated_bytes < joint.initial.len()
+        && joint.continuation[best.candidate.text_start..].trim_start().starts_with(['{', '['])
+        && first_key(&joint.continuation[best.candidate.text_start..]) != first_key(joint.initial);
+    let unlikely = if another && best.candidate.start > best.candidate.text_start { 4.0 } else { unlikely };
+    let words = if best.candidate.style == SeamStyle::Preamble { ANNOUNCEMENT_BITS } else { 0.0 };
     let (unexplained, _) = compared.unexplained_and_seam(best, survivors);
     unlikely + words + unexplained.max(0.0) + compared.coincidence(best)
 }
 
-/// Returns the beginning of a row of JSON Lines, up to its first key.
+/// Returns the beginning of the first row of JSON Lines, up to its first key.
 fn first_key(rows: &str) -> Option<String> {
     let (key, _) = rows.lines().next()?.split_once(':')?;
     Some(key.split_whitespace().collect())
 }
 
-/// Returns the cost in bits of a survivor's form, without its seam.
-pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
+/// Returns the cost, in bits, of a survivor with an unfinished text.
+pub(super) fn unfinished_cost(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     match survivors.iter().any(|other| other.grammar_state.is_whole()) {
         _ if survivor.grammar_state.is_whole() => 0.0,
         true => UNFINISHED_WITH_RIVAL_COST,
@@ -263,23 +271,28 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     }
 }
 
-/// Whether a survivor removes as a repetition what the preceding rows repeat, although the model knew where to
-/// continue and the continuation fits there unchanged.
-pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
+/// Whether a survivor removes a repetition of the last rows, although the model knew where to continue and
+/// the continuation fits there unchanged.
+pub(super) fn repeats_rows_needlessly(
+    joint: &Joint<'_>,
+    survivor: &Survivor,
+    survivors: &[Survivor],
+) -> bool {
     let own = &survivor.candidate;
     let fits = |other: &Survivor| {
         let candidate = &other.candidate;
-        candidate.opening == own.opening
-            && candidate.start == own.opening
+        candidate.text_start == own.text_start
+            && candidate.start == own.text_start
             && candidate.glue.is_empty()
             && (other.grammar_state.is_whole() || !survivor.grammar_state.is_whole())
     };
-    // The repetition may be part of the period. A document has no period at its beginning.
-    let rows = (own.repeated * 4).min(own.repeated.max(joint.initial.len() / 2));
+    // The repeated part may be shorter than the period. At the beginning of a document, fewer rows are
+    // available.
+    let rows = (own.repeated_bytes * 4).min(own.repeated_bytes.max(joint.initial.len() / 2));
     joint.from != AskedFrom::Unknown
         && !joint.in_text
-        && own.repeated > 0
-        && own.repeated < joint.initial.len()
+        && own.repeated_bytes > 0
+        && own.repeated_bytes < joint.initial.len()
         && joint.final_period(rows) * 2 <= rows
         && survivors.iter().any(fits)
 }
@@ -295,23 +308,23 @@ pub(super) fn comparative_signs(
     let other_is_whole = survivors.iter().zip(identities).any(|(other, identity)| {
         let rival = &other.candidate;
         let is_clean =
-            rival.keep == joint.initial.len() && rival.start == rival.opening && rival.glue.is_empty();
+            rival.keep == joint.initial.len() && rival.start == rival.text_start && rival.glue.is_empty();
         is_clean && other.grammar_state.is_whole() && *identity != identities[best]
     });
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
-    let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
+    let changes = own.start > own.text_start || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let is_little = other_is_whole && repeats_little(joint, own) && (changes || writes_anew);
-    let is_twice = own.repeated > 0 || own.style == SeamStyle::Ellipsis;
-    // The number of repeated rows is unknown.
+    let is_twice = own.repeated_bytes > 0 || own.style == SeamStyle::Ellipsis;
+    // Whether the number of equal rows is unknown.
     let goes_round = || {
         joint.from == AskedFrom::Unknown
             && !joint.in_text
             && survivors.iter().any(|other| {
                 let rival = &other.candidate;
                 other.grammar_state.is_whole()
-                    && rival.opening == own.opening
-                    && rival.repeated != own.repeated
-                    && joint.is_periodic(rival.repeated.max(own.repeated))
+                    && rival.text_start == own.text_start
+                    && rival.repeated_bytes != own.repeated_bytes
+                    && joint.is_periodic(rival.repeated_bytes.max(own.repeated_bytes))
             })
     };
     let signs = [
@@ -326,10 +339,10 @@ pub(super) fn comparative_signs(
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
 }
 
-/// Whether a survivor removes only a few bytes as a repetition.
+/// Whether a candidate removes only a few bytes or letters as a repetition.
 fn repeats_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     const FEW_LETTERS: usize = 3;
-    let again = &joint.initial[own.keep - own.repeated..own.keep];
+    let again = &joint.initial[own.keep - own.repeated_bytes..own.keep];
     let has_few = || {
         let units = Units::read(again, reading_at_cut(joint));
         units.chars(0..units.len()).filter(|sign| sign.is_alphanumeric()).take(FEW_LETTERS).count()
@@ -338,8 +351,9 @@ fn repeats_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     again.len() < MAX_SMALL_DIFFERENCE_BYTES || again.len() < MAX_SMALL_DIFFERENCE_BYTES * 4 && has_few()
 }
 
-/// Returns the evidence, in bits, that a continuation which begins at `start` in a string is a separate answer.
-pub(super) fn new_turn_evidence(
+/// Returns the evidence, in bits, that the text at `start` of the continuation is a new answer and not part
+/// of the open string.
+pub(super) fn separate_answer_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
     before: &[char],
@@ -348,7 +362,8 @@ pub(super) fn new_turn_evidence(
     let last = before.iter().rev().find(|sign| !sign.is_whitespace());
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
-    // A model that continues writes the space before its first word. A new answer does not begin with a space.
+    // A continuation of a string contains the space before its first word. A new answer does not begin with a
+    // space.
     let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
     let answers = register::answer_evidence(joint, around, start);
     match if start == 0 { announcement_evidence(joint, around).max(answers) } else { answers } {
@@ -361,15 +376,16 @@ pub(super) fn new_turn_evidence(
 /// Returns the evidence, in bits, that the first sentence or line of a continuation is an announcement.
 fn announcement_evidence(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     let start = joint.continuation.len() - joint.continuation.trim_start().len();
-    let line = preamble::head(&joint.continuation[start..], register::LONGEST);
+    let line = prompt_echo_and_remarks::beginning(&joint.continuation[start..], register::MAX_REMARK_BYTES);
     let line = line.lines().next().unwrap_or_default();
-    let closes = |sign: char| matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}' | ']' | ')' | '*');
-    let wide = |sign: char| matches!(sign, '\u{ff1a}' | '\u{3002}' | '\u{ff01}');
+    let closes =
+        |character: char| matches!(character, ':' | '.' | '!' | '\u{2026}' | '\u{2014}' | ']' | ')' | '*');
+    let wide = |character: char| matches!(character, '\u{ff1a}' | '\u{3002}' | '\u{ff01}');
     let ends = line.char_indices().map(|(at, sign)| (at + sign.len_utf8(), sign));
     let ends = ends.filter(|(end, sign)| {
         wide(*sign) || closes(*sign) && (line[*end..].starts_with(' ') || *end == line.len())
     });
     let ends = ends.map(|(end, _)| end).take(3);
-    let bits = ends.map(|end| register::announces(joint, around, &line[..end], start + end, ""));
+    let bits = ends.map(|end| register::announcement_bits(joint, around, &line[..end], start + end, ""));
     bits.fold(0.0, f64::max)
 }

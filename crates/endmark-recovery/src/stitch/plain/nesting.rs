@@ -1,4 +1,4 @@
-//! Tracks whether tags are well nested, and the effect of a seam on them.
+//! Tracks whether tags are correctly nested, and how a seam affects this.
 
 use endmark_text::Format;
 use memchr::memchr;
@@ -6,27 +6,28 @@ use memchr::memchr;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 
-/// Bytes after a seam that are read.
+/// Number of bytes after a seam that are examined.
 const READ_BYTES: usize = 4_096;
-/// Penalty for each nesting fault of a seam, in bits, and the most faults that count.
+/// Penalty for each nesting fault at a seam, in bits, and maximum number of counted faults.
 const FAULT_BITS: f64 = 8.0;
 const MAX_FAULTS: u32 = 4;
 
-/// The open elements, and faults of the tags so far.
+/// The open elements and the number of faults so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Nesting {
-    /// Number of open elements outside the named ones.
+pub(super) struct TagNesting {
+    /// Number of open elements that are not in `open`, because they enclose all others.
     outer_depth: usize,
     open: Vec<Box<str>>,
-    /// The unfinished tag, from its bracket on.
+    /// The unfinished tag, from its `<` on.
     tag: String,
-    /// Whether an element was closed and no element is open.
+    /// Whether the root element is closed.
     follows_root: bool,
     faults: u32,
 }
 
-impl Nesting {
-    /// Returns the tags of a first part, if they are well nested and enclose all its text.
+impl TagNesting {
+    /// Returns the state after the first part, or `None` if its tags are not correctly nested or do not
+    /// enclose all its text.
     pub(super) fn from_joint(joint: &Joint<'_>) -> Option<Self> {
         let begins = joint.format == Format::Tags && joint.initial.trim_start().starts_with('<');
         let mut nesting = Self::default();
@@ -34,23 +35,24 @@ impl Nesting {
         (nesting.faults == 0).then_some(nesting)
     }
 
-    /// Returns the penalty of a story, in bits.
-    pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
-        let part = story.added_text(joint);
+    /// Returns the penalty for the seam of a candidate, in bits.
+    pub(super) fn bits(&self, joint: &Joint<'_>, candidate: &Candidate) -> f64 {
+        let part = candidate.added_text(joint);
         let near = &part[..part.floor_char_boundary(READ_BYTES)];
-        let mut nesting = self.innermost();
-        nesting.read(story.glue);
+        let mut nesting = self.with_closable_elements();
+        nesting.read(candidate.glue);
         nesting.read(near);
         let is_open = nesting.is_open() || !nesting.tag.is_empty();
         let faults = nesting.faults
             + u32::from(near.len() == part.len() && is_open)
-            + u32::from(breaks_entity(joint.initial, story.glue, part))
-            + 3 * u32::from(self.breaks_tag(story.glue, part));
+            + u32::from(breaks_entity(joint.initial, candidate.glue, part))
+            + 3 * u32::from(self.breaks_tag(candidate.glue, part));
         FAULT_BITS * f64::from(faults.min(MAX_FAULTS))
     }
 
-    /// Returns a copy with only as many element names as the remaining text can close, because each story has a copy.
-    fn innermost(&self) -> Self {
+    /// Returns a copy with only as many element names as the rest can close, because each candidate needs a
+    /// copy.
+    fn with_closable_elements(&self) -> Self {
         let outer = self.open.len().saturating_sub(READ_BYTES);
         let open = self.open[outer..].to_vec();
         Self { outer_depth: self.outer_depth + outer, open, tag: self.tag.clone(), ..*self }
@@ -60,15 +62,16 @@ impl Nesting {
         self.outer_depth > 0 || !self.open.is_empty()
     }
 
-    /// Whether white space, dots or a sentence occur where the name of a tag begins, or a tag begins within an open
-    /// value.
+    /// Whether whitespace, an ellipsis or a sentence is where the name of a tag must begin, or a tag begins
+    /// within an open attribute value.
     fn breaks_tag(&self, glue: &str, part: &str) -> bool {
         let is_nameless = matches!(self.tag.as_str(), "<" | "</");
-        let begins_tag = |sign: char| sign.is_alphabetic() || sign == '/';
+        let begins_tag = |character: char| character.is_alphabetic() || character == '/';
         let is_tag = part.strip_prefix('<').is_some_and(|name| name.starts_with(begins_tag));
-        let begins_name = |sign: char| sign.is_alphabetic() || matches!(sign, '_' | '/' | '!' | '?' | '>');
-        let is_other =
-            !part.is_empty() && !part.starts_with(begins_name) || tag_name(part).contains(FULL_WIDTH);
+        let begins_name =
+            |character: char| character.is_alphabetic() || matches!(character, '_' | '/' | '!' | '?' | '>');
+        let is_other = !part.is_empty() && !part.starts_with(begins_name)
+            || tag_name(part).contains(FULL_WIDTH_PUNCTUATION);
         is_nameless && (!glue.is_empty() || is_other)
             || is_tag && !self.tag.matches('"').count().is_multiple_of(2)
     }
@@ -103,8 +106,8 @@ impl Nesting {
         let unquoted = |text: &str| text.split('"').step_by(2).any(|part| part.contains('<'));
         self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
         let is_named = |text: &str| {
-            text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_')
-                && !tag_name(text).contains(FULL_WIDTH)
+            text.starts_with(|character: char| character.is_alphabetic() || character == '_')
+                && !tag_name(text).contains(FULL_WIDTH_PUNCTUATION)
         };
         let ends = match body.as_bytes() {
             [b'!', b'-', b'-', ..] => body.len() > 5 && body.ends_with("-->"),
@@ -115,7 +118,7 @@ impl Nesting {
                 self.faults += 1;
                 true
             }
-            // A bracket in a quoted value does not end the tag.
+            // A `>` within a quoted value does not end the tag.
             _ => body.ends_with('>') && body.matches('"').count().is_multiple_of(2),
         };
         if !ends {
@@ -136,66 +139,71 @@ impl Nesting {
     }
 }
 
-/// Punctuation that never occurs in names.
-const FULL_WIDTH: [char; 6] = ['：', '，', '、', '。', '！', '？'];
+/// Full-width punctuation, which does not occur in names.
+const FULL_WIDTH_PUNCTUATION: [char; 6] = ['：', '，', '、', '。', '！', '？'];
 
-/// Returns the name at the beginning of a tag's body.
+/// Returns the element name at the beginning of a tag.
 fn tag_name(body: &str) -> &str {
-    body.split(|sign: char| matches!(sign, '/' | '>') || sign.is_whitespace()).next().unwrap_or_default()
+    body.split(|character: char| matches!(character, '/' | '>') || character.is_whitespace())
+        .next()
+        .unwrap_or_default()
 }
 
-/// Returns the name of the outermost element of a text, if that begins in it. Declarations and comments may precede
+/// Returns the name of the root element, if the text begins with it. Declarations and comments may precede
 /// it.
-pub(super) fn root(text: &str) -> Option<&str> {
+pub(super) fn root_name(text: &str) -> Option<&str> {
     let mut rest = text.trim_start();
     loop {
         let end = match rest.strip_prefix('<')?.as_bytes() {
             [b'?', ..] => "?>",
             [b'!', b'-', b'-', ..] => "-->",
-            [b'!', ..] if has_subset(rest) => "]>",
+            [b'!', ..] if has_declarations(rest) => "]>",
             [b'!', ..] => ">",
             _ => break,
         };
         rest = rest[rest.find(end)? + end.len()..].trim_start();
     }
     let name = &rest[1..];
-    let length = name.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
+    let length =
+        name.find(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | ':')))?;
     Some(&name[..length]).filter(|name| !name.is_empty())
 }
 
-/// Whether the document type that begins here has declarations of its own.
-fn has_subset(text: &str) -> bool {
+/// Whether the document type that begins here contains declarations.
+fn has_declarations(text: &str) -> bool {
     text.split('>').next().is_some_and(|declared| declared.contains('['))
 }
 
-/// The longest name of an entity, in bytes.
-const LONGEST_ENTITY: usize = 12;
+/// Maximum length of the name of an entity, in bytes.
+const MAX_ENTITY_NAME_BYTES: usize = 12;
 
-/// Whether the cut goes through an entity, such as `&amp;`, and the seam leaves half of it.
+/// Whether the cut is in an entity, such as `&amp;`, and the seam does not complete it.
 fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
-    let of_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '#';
+    let of_name = |character: char| character.is_ascii_alphanumeric() || character == '#';
     let name_start = initial.len() - initial.trim_end_matches(of_name).len();
     let (text, name) = initial.split_at(initial.len() - name_start);
-    // A text with other bare ampersands has no entities.
+    // A text with other bare ampersands does not use entities.
     let is_entity = |behind: &str| {
         let length = behind.len() - behind.trim_start_matches(of_name).len();
-        (1..=LONGEST_ENTITY).contains(&length) && behind[length..].starts_with(';')
+        (1..=MAX_ENTITY_NAME_BYTES).contains(&length) && behind[length..].starts_with(';')
     };
-    let Some(text) = text.strip_suffix('&').filter(|_| name.len() <= LONGEST_ENTITY) else { return false };
+    let Some(text) = text.strip_suffix('&').filter(|_| name.len() <= MAX_ENTITY_NAME_BYTES) else {
+        return false;
+    };
     let near = &text[text.ceil_char_boundary(text.len().saturating_sub(READ_BYTES))..];
     let escapes = near.split('&').skip(1).all(is_entity);
-    let behind = &part[..part.floor_char_boundary(LONGEST_ENTITY + 1)];
+    let behind = &part[..part.floor_char_boundary(MAX_ENTITY_NAME_BYTES + 1)];
     escapes && !is_entity(&[name, glue, behind].concat())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Nesting, READ_BYTES, root};
+    use super::{READ_BYTES, TagNesting, root_name};
 
     fn faults(text: &str) -> (u32, usize) {
-        let mut nesting = Nesting::default();
+        let mut nesting = TagNesting::default();
         nesting.read(text);
-        let mut by_pieces = Nesting::default();
+        let mut by_pieces = TagNesting::default();
         text.char_indices().for_each(|(at, sign)| by_pieces.read(&text[at..at + sign.len_utf8()]));
         assert_eq!(by_pieces.open, nesting.open, "{text}");
         (nesting.faults, nesting.open.len())
@@ -210,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_candidate_copies_only_elements_that_it_can_close() {
-        let mut nesting = Nesting::default();
+        let mut nesting = TagNesting::default();
         nesting.read(&"<a>".repeat(100_000));
-        let mut near = nesting.innermost();
+        let mut near = nesting.with_closable_elements();
         assert_eq!(near.open.len(), READ_BYTES);
         near.read(&"</a>".repeat(READ_BYTES));
         assert_eq!((near.faults, near.open.len(), near.is_open()), (0, 0, true));
@@ -222,13 +230,13 @@ mod tests {
 
     #[test]
     fn the_root_follows_declarations_and_comments() {
-        assert_eq!(root("<feed>"), Some("feed"));
+        assert_eq!(root_name("<feed>"), Some("feed"));
         let declared =
             "<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"c\">]>\n<!-- > -->\n<x:a-b d=\"e\"";
-        assert_eq!(root(declared), Some("x:a-b"));
-        assert_eq!(root("<!DOCTYPE html>\n<html lang="), Some("html"));
+        assert_eq!(root_name(declared), Some("x:a-b"));
+        assert_eq!(root_name("<!DOCTYPE html>\n<html lang="), Some("html"));
         for none in ["", "text", "<", "<fee", "<?xml version", "<!-- a", "< a>", "</a>"] {
-            assert_eq!(root(none), None, "{none}");
+            assert_eq!(root_name(none), None, "{none}");
         }
     }
 

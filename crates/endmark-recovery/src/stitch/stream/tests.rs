@@ -6,14 +6,14 @@ const STORY: &str = "It was a quiet morning, and the gulls had not yet found the
     closed it, and waited for the harbour bell, which had been late every day since the storm in March took its \
     old clapper away. When it rang at last the first boat was already behind the mole, and she could read its name.";
 
-/// Returns the certain part of a continuation that arrived in one piece.
+/// Returns the certain part of a continuation that arrived as one chunk.
 fn certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<(usize, String)> {
     let mut stream = StitchStream::new(initial, format, from);
     stream.push(continuation);
     stream.certain().map(|certain| (certain.keep, format!("{}{}", certain.glue, certain.rest)))
 }
 
-/// Returns the number of bytes of a continuation that must arrive before some of it is certain.
+/// Returns the number of bytes of a continuation that must arrive before any of it is certain.
 fn bytes_until_certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<usize> {
     let mut stream = StitchStream::new(initial, format, from);
     (0..continuation.len()).find_map(|at| {
@@ -22,21 +22,21 @@ fn bytes_until_certain(initial: &str, continuation: &str, format: &Format, from:
     })
 }
 
-/// A string that was cut, and a continuation that repeats a word after an announcement.
+/// A cut string. The following continuation repeats words after an announcement.
 const CUT: &str = "{\"a\": \"It was a quiet mor";
-const AGAIN: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls had not yet found the boats. Mira \
+const REPEATED_REST: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls had not yet found the boats. Mira \
     counted the nets twice, because her father had taught her to count everything twice, and then once more.";
 
 #[test]
-fn text_flows_after_two_equal_readings() {
-    assert_eq!(bytes_until_certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown), Some(192));
-    let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
-    let found = certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown);
+fn text_is_released_after_two_equal_passes() {
+    assert_eq!(bytes_until_certain(CUT, REPEATED_REST, &Format::Json, AskedFrom::Unknown), Some(192));
+    let (_, rest) = REPEATED_REST.split_at(REPEATED_REST.find("ning, and").unwrap());
+    let found = certain(CUT, REPEATED_REST, &Format::Json, AskedFrom::Unknown);
     assert_eq!(found, Some((CUT.len(), rest.to_owned())));
 }
 
 #[test]
-fn blanks_and_text_after_a_fault_are_never_certain() {
+fn whitespace_and_text_after_a_fault_are_never_certain() {
     let blanks = " ".repeat(1_000);
     assert_eq!(certain("{\"a\": 1", &blanks, &Format::Json, AskedFrom::Cut), None);
     assert_eq!(certain("{\"a\": x", STORY, &Format::Json, AskedFrom::Cut), None);
@@ -44,8 +44,8 @@ fn blanks_and_text_after_a_fault_are_never_certain() {
 
 #[test]
 fn the_end_of_the_document_ends_the_certain_part() {
-    let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
-    let ended = format!("{AGAIN}\"}}\n\nI hope this helps!");
+    let (_, rest) = REPEATED_REST.split_at(REPEATED_REST.find("ning, and").unwrap());
+    let ended = format!("{REPEATED_REST}\"}}\n\nI hope this helps!");
     let found = certain(CUT, &ended, &Format::Json, AskedFrom::Unknown);
     assert_eq!(found, Some((CUT.len(), format!("{rest}\"}}"))));
 }

@@ -3,7 +3,8 @@ use endmark_text::detect::Detector;
 
 use super::{MAX_REMARK_BYTES, Tail};
 
-/// Returns the certain part of a text after a first part, read at once and character by character.
+/// Returns the certain part of the text after a first part. Checks that reading it character by character
+/// gives the same.
 fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &'r str {
     let mut state = Detector::new(format);
     state.push(initial.as_bytes());
@@ -50,7 +51,7 @@ fn after_a_row_only_another_row_is_certain() {
 }
 
 #[test]
-fn a_bracket_after_a_row_is_certain_once_it_is_not_a_note() {
+fn a_bracketed_line_after_a_row_is_certain_once_it_cannot_be_a_remark() {
     let certain_of = |rest: &'static str| certain(&Format::Jsonl, "[1", rest, false);
     assert_eq!(certain_of("]\n[End of output]"), "]");
     assert_eq!(certain_of("]\n[true"), "]");

@@ -1,5 +1,5 @@
-//! Several continuations in a row. A later one may decide what an earlier one leaves open. Otherwise the parts are
-//! rejected.
+//! Tests several consecutive continuations. A later one may resolve the ambiguity of an earlier one. If not,
+//! the parts are rejected.
 
 use endmark_text::Format::{self, Json, Jsonl, Text};
 
@@ -13,7 +13,7 @@ fn join_parts(format: &Format, from: AskedFrom, parts: &[&str]) -> Option<String
 }
 
 #[test]
-fn an_uncertain_part_is_resolved_by_its_successor() {
+fn the_next_part_resolves_an_uncertain_one() {
     let initial = "{\n  \"name\": \"write_file\",\n  \"content\": \"Of response small harbour returns what a harbour writes. \
                    Splits other writes";
     let rest = " without result as there sends field closes method to result garden station large there.\",\n  \
@@ -47,7 +47,7 @@ fn after_an_unrelated_part_the_text_continues_from_its_cut() {
 }
 
 #[test]
-fn a_successor_does_not_reveal_a_lost_letter_of_a_string() {
+fn the_next_part_does_not_reveal_a_lost_letter_of_a_string() {
     let initial = "{\"n\": 1, \"text\": \"# Package of the tests\"}\n{\"n\": 2, \"text\": \"# X";
     let first = "I am sorry, the response was cut short. Continuing from there:\n\n```jsonl\nXX These should not be \
                  documented or public.\"}\n{\"n\": 3, \"text\": \"#";
@@ -56,7 +56,7 @@ fn a_successor_does_not_reveal_a_lost_letter_of_a_string() {
 }
 
 #[test]
-fn a_successor_does_not_reveal_a_repeated_item() {
+fn the_next_part_does_not_reveal_a_repeated_item() {
     let initial = "{\"id\": 1, \"open\": [true, false]}\n{\"id\": 2, \"open\": [4583998, \"gull\", true";
     let first =
         ",true], \"boat\": \"Heron\"}\n{\"id\": 3, \"open\": [false], \"boat\": \"Wave\"}\n{\"id\": 4, \"op";
@@ -66,7 +66,7 @@ fn a_successor_does_not_reveal_a_repeated_item() {
 }
 
 #[test]
-fn a_successor_does_not_reveal_an_added_space_in_a_string() {
+fn the_next_part_does_not_reveal_an_added_space_in_a_string() {
     let initial = "{\"path\": \"a.py\", \"content\": \"        self.assertEqual(optional(1,2), (1,2))\\n        with \
                    self.assertRaisesRegex(Type";
     let first = "Error, expected):\\n            optional(a=1,b=2)\\n\\n        self.assert";

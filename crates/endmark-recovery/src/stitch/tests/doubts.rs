@@ -1,4 +1,4 @@
-//! Undecidable seams are rejected, and text that a reader recognises as foreign is not joined.
+//! Tests that undecidable seams are rejected, and that obviously unrelated text is not joined.
 
 use endmark_text::Format::{self, Auto, Json, Jsonl, Markdown, Tags, Text};
 
@@ -23,7 +23,7 @@ fn the_number_of_repetitions_is_known_only_from_the_prompted_cut() {
     assert_eq!(join(&Text, Unknown, ZEROS, rest), None);
     let wrapped = format!("```text\n{rest}```\n");
     assert_eq!(join(&Text, Unknown, ZEROS, &wrapped), None);
-    // If it begins again from its first line, the position is known.
+    // If the continuation starts again from the first line, the position is known.
     let again = [ZEROS, rest].concat();
     assert_eq!(join(&Text, Unknown, ZEROS, &again), Some(again.clone()));
 }
@@ -129,7 +129,7 @@ fn an_indentation_is_not_added_white_space() {
     let initial = "    class Point:\n        x: int";
     let rest = "\n        y: int\n\n    point = Point(1, 2)\n";
     is_whole(&Text, Cut, initial, rest);
-    // After the last token, the number of lines is unknown.
+    // After the last token, the number of equal lines is unknown.
     assert!(join(&Text, Token, initial, rest).is_none_or(|text| text == [initial, rest].concat()));
 }
 
@@ -151,7 +151,7 @@ fn auto_joins_by_the_rules_of_the_detected_format() {
     let initial = "<item><name>some";
     let text = join(&Auto, Unknown, initial, "thing</name></item>\n\nThat is the whole document now.");
     assert_eq!(text.as_deref(), Some("<item><name>something</name></item>"));
-    // An open block is open in Markdown, even if Markdown was only guessed.
+    // A block counts as open even if Markdown was only detected.
     let open = "# Boats\n\n- gull\n- cod\n\n```text\nthe nets we";
     let answer = merge_chunks(open, "re dry\nand the", &Auto, Unknown);
     assert!(matches!(answer, Err(MergeError::StillTruncated { .. })), "{answer:?}");
@@ -170,7 +170,7 @@ fn a_lone_full_stop_joins_without_a_space() {
             );
         }
     }
-    // If the text has white space there, as in French, some may have been lost.
+    // If the text has a space there, as in French, a space may have been lost.
     assert_eq!(
         join(&Text, Unknown, "Bonjour ! Le port est calme, et la réponse finit dans une erreur", "!"),
         None
@@ -208,7 +208,7 @@ fn a_sentence_that_occurs_twice_is_not_a_restart() {
     );
     let expected = Some([initial, rest].concat());
     assert_eq!(join(&Text, Unknown, initial, &[again, rest].concat()), expected);
-    // The text continues after the sentence as it did before.
+    // The text repeats the sentence and then continues as it did before.
     let circle = [again, "erence. ", initial, "erence.\n"].concat();
     assert_eq!(join(&Text, Unknown, initial, &circle), None);
 }
@@ -264,7 +264,7 @@ fn an_extra_identical_row_may_be_the_next_row() {
     let alike = [row, "\n", row, "\n", row].concat();
     let again = [row, "\n"].concat();
     assert_eq!(join(&Jsonl, Token, &alike, &again), None);
-    // A row that the text contains once is known to be a repetition.
+    // A row that occurs once in the text is certainly a repetition.
     let other = r#"{"id": "south", "kept": true, "state": "shut"}"#;
     let single = [other, "\n", row].concat();
     let rest = [row, "\n", other, "\n"].concat();

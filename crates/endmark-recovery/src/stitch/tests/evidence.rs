@@ -1,4 +1,5 @@
-//! What tells a seam that was refused, or joined into another text: short repetitions, indentations, other versions.
+//! Tests the evidence for seams that were once rejected or joined incorrectly: short repetitions,
+//! indentation, other versions.
 
 use endmark_text::Format::{self, Json, Jsonl, Markdown, Tags, Text};
 
@@ -9,7 +10,7 @@ fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> 
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
-/// The text is joined as it was meant, or not at all.
+/// Checks that the text is joined as intended or not at all.
 fn is_never_wrong(
     format: &Format,
     from: AskedFrom,
@@ -132,7 +133,7 @@ fn an_announcement_and_a_fence_are_joint_evidence() {
         "Or between the boats of the harbour and the pier there was a house. Or between answer between";
     let rest = " lantern and lamp, nobody asked for the reason of it. The tide was late.";
     let ahead = "To continue, here is what comes next:\n\n```text\nbetween answer between";
-    // Three words may be the text's own, if it says them twice.
+    // The text itself may contain these three words twice.
     is_never_wrong(&Text, Cut, initial, (ahead, rest, "\n```\n"));
     let ahead = "To continue, here is what comes next:\n\n```text\nwas a house. Or between answer between";
     let text = join(&Text, Cut, initial, &format!("{ahead}{rest}\n```\n"));
@@ -278,7 +279,7 @@ fn another_version_with_a_long_shared_beginning_is_detected() {
 const SETUP: &str = "# Setup\n\nInstall the package first, then write a small script that loads your data and shows what is in it.\n\n";
 const CODE: &str = "```py\nx = 1\n```\n\n";
 
-/// In a short text the words of a last sentence are known as little as those of a remark.
+/// In a short text, the words of an ordinary last sentence are as new as those of a remark.
 #[test]
 fn unknown_words_do_not_make_a_last_sentence_a_remark() {
     for last in [

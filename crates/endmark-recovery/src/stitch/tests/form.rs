@@ -1,4 +1,4 @@
-//! What the form of a text shows about a seam: its rows and items, elements, blocks and lines.
+//! Tests what the form of a text reveals about a seam: rows, items, elements, blocks and lines.
 
 use endmark_text::Format::{self, Markdown, Tags, Text};
 
@@ -66,7 +66,7 @@ fn an_opening_fence_of_the_text_is_closed_by_its_last_fence() {
         def transform(self, node, results):\n        node.replace([x.clone() for x in results[\"call\"]])\n";
     let wrapped = format!("```rust\n{rest}```\n\nSag Bescheid, wenn du noch etwas brauchst!");
     assert_eq!(join(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
-    // If the cut was requested, the white space before the fence is in doubt.
+    // If the cut was requested, the whitespace before the fence is uncertain.
     let text = join(&Text, Cut, initial, &wrapped);
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest.trim_end()].concat()), "{text:?}");
 }

@@ -1,4 +1,4 @@
-//! Documents, cuts and styles of continuation, from a fixed seed.
+//! Generates documents, cuts and styles of continuation from a fixed seed.
 #![expect(
     clippy::format_push_string,
     clippy::format_collect,
@@ -8,7 +8,7 @@
     reason = "a generator of texts reads best as the texts it makes"
 )]
 
-/// A small generator of numbers (xorshift).
+/// A small random number generator (xorshift).
 pub(super) struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ impl Random {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     ToolCall,
     Records,
     Nested,
@@ -43,8 +43,10 @@ pub(super) enum Kind {
     Code,
 }
 
-pub(super) const JSON_KINDS: &[Kind] = &[Kind::ToolCall, Kind::Records, Kind::Nested, Kind::Lines];
-pub(super) const TEXT_KINDS: &[Kind] = &[Kind::Prose, Kind::Markdown, Kind::Code];
+pub(super) const JSON_KINDS: &[DocumentKind] =
+    &[DocumentKind::ToolCall, DocumentKind::Records, DocumentKind::Nested, DocumentKind::Lines];
+pub(super) const TEXT_KINDS: &[DocumentKind] =
+    &[DocumentKind::Prose, DocumentKind::Markdown, DocumentKind::Code];
 
 const NOUNS: &[&str] = &[
     "river", "engine", "garden", "letter", "window", "market", "signal", "teacher", "bridge", "record",
@@ -126,10 +128,10 @@ fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// Returns a whole document of a kind.
-pub(super) fn document(kind: Kind, random: &mut Random) -> String {
+/// Returns a whole document of this kind.
+pub(super) fn document(kind: DocumentKind, random: &mut Random) -> String {
     match kind {
-        Kind::ToolCall => {
+        DocumentKind::ToolCall => {
             let lines = 4 + random.below(30);
             let content = quote(&code(random, lines));
             format!(
@@ -138,7 +140,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
                 random.below(900)
             )
         }
-        Kind::Records => {
+        DocumentKind::Records => {
             let count = 3 + random.below(14);
             let rows: Vec<_> = (0..count).map(|id| {
                 format!("  {{\"id\": {}, \"name\": \"{} {}\", \"score\": {}.{}, \"active\": {}, \"tags\": [\"{}\", \"{}\"]}}", id + 1, random.pick(ADJECTIVES), random.pick(NOUNS),
@@ -146,7 +148,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
             }).collect();
             format!("[\n{}\n]", rows.join(",\n"))
         }
-        Kind::Nested => {
+        DocumentKind::Nested => {
             let mut text = format!(
                 "{{\"title\": {}, \"matrix\": [[0, 0, 1], [0, 0, 0], [1, 0, 0]], \"unicode\": \"caf\\u00e9 \u{4e2d}\u{6587} \\ud83d\\ude00 \u{1f680} na\u{ef}ve\", \"empty\": {{}}, ",
                 quote(&sentence(random))
@@ -160,7 +162,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
             );
             text
         }
-        Kind::Lines => {
+        DocumentKind::Lines => {
             let count = 3 + random.below(10);
             (0..count)
                 .map(|id| {
@@ -172,10 +174,10 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
                 })
                 .collect()
         }
-        Kind::Prose => {
+        DocumentKind::Prose => {
             (0..3 + random.below(4)).map(|_| paragraph(random)).collect::<Vec<_>>().join("\n\n") + "\n"
         }
-        Kind::Markdown => {
+        DocumentKind::Markdown => {
             let mut text = format!("# The {}\n\n{}\n\n## Steps\n\n", random.pick(NOUNS), paragraph(random));
             for _ in 0..3 + random.below(4) {
                 text += &format!("- **{}**: {}\n", random.pick(NOUNS), sentence(random));
@@ -193,7 +195,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
             );
             text
         }
-        Kind::Code => {
+        DocumentKind::Code => {
             let lines = 8 + random.below(40);
             code(random, lines)
         }
@@ -201,7 +203,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Style {
+pub(super) enum ContinuationStyle {
     Exact,
     RepeatedLetters,
     RepeatedWord,
@@ -233,36 +235,36 @@ pub(super) enum Style {
     Unescaped,
 }
 
-pub(super) const STYLES: &[Style] = &[
-    Style::Exact,
-    Style::RepeatedLetters,
-    Style::RepeatedWord,
-    Style::RepeatedTwenty,
-    Style::RepeatedLine,
-    Style::RepeatedSixHundred,
-    Style::Fence,
-    Style::FenceOverlap,
-    Style::Preamble,
-    Style::InlinePreamble,
-    Style::PreambleFence,
-    Style::PreambleFenceOverlap,
-    Style::Restart,
-    Style::FencedRestart,
-    Style::PreambleRestart,
-    Style::Reformatted,
-    Style::OpenObject,
-    Style::OpenString,
-    Style::OtherEscapes,
-    Style::AddedBreak,
-    Style::AddedSpace,
-    Style::LostSpace,
-    Style::Remark,
-    Style::FenceRemark,
-    Style::Ellipsis,
-    Style::Token,
-    Style::Divergent,
-    Style::Answer,
-    Style::Unescaped,
+pub(super) const STYLES: &[ContinuationStyle] = &[
+    ContinuationStyle::Exact,
+    ContinuationStyle::RepeatedLetters,
+    ContinuationStyle::RepeatedWord,
+    ContinuationStyle::RepeatedTwenty,
+    ContinuationStyle::RepeatedLine,
+    ContinuationStyle::RepeatedSixHundred,
+    ContinuationStyle::Fence,
+    ContinuationStyle::FenceOverlap,
+    ContinuationStyle::Preamble,
+    ContinuationStyle::InlinePreamble,
+    ContinuationStyle::PreambleFence,
+    ContinuationStyle::PreambleFenceOverlap,
+    ContinuationStyle::Restart,
+    ContinuationStyle::FencedRestart,
+    ContinuationStyle::PreambleRestart,
+    ContinuationStyle::Reformatted,
+    ContinuationStyle::OpenObject,
+    ContinuationStyle::OpenString,
+    ContinuationStyle::OtherEscapes,
+    ContinuationStyle::AddedBreak,
+    ContinuationStyle::AddedSpace,
+    ContinuationStyle::LostSpace,
+    ContinuationStyle::Remark,
+    ContinuationStyle::FenceRemark,
+    ContinuationStyle::Ellipsis,
+    ContinuationStyle::Token,
+    ContinuationStyle::Divergent,
+    ContinuationStyle::Answer,
+    ContinuationStyle::Unescaped,
 ];
 
 const ANNOUNCEMENTS: &[&str] = &[
@@ -285,10 +287,11 @@ fn bytes_before_last(text: &str, count: usize) -> usize {
     text.char_indices().rev().take(count).last().map_or(text.len(), |(at, _)| at)
 }
 
-/// Returns the continuation of a document with this cut, in a style. Returns `None` if the style does not apply there.
+/// Returns the continuation of a cut document in this style, or `None` if the style is impossible at this
+/// cut.
 pub(super) fn continuation(
-    style: Style,
-    kind: Kind,
+    style: ContinuationStyle,
+    kind: DocumentKind,
     whole: &str,
     cut: usize,
     settled: usize,
@@ -297,63 +300,65 @@ pub(super) fn continuation(
     let (initial, rest) = whole.split_at(cut);
     let json = JSON_KINDS.contains(&kind);
     let info = match kind {
-        Kind::ToolCall | Kind::Records | Kind::Nested => "json",
-        Kind::Lines => "jsonl",
-        Kind::Code => "python",
+        DocumentKind::ToolCall | DocumentKind::Records | DocumentKind::Nested => "json",
+        DocumentKind::Lines => "jsonl",
+        DocumentKind::Code => "python",
         _ => "",
     };
     let repeated = |count: usize| format!("{}{rest}", &initial[bytes_before_last(initial, count)..]);
     let tail = 20 + random.below(41);
     let announcement = random.pick(ANNOUNCEMENTS);
     Some(match style {
-        Style::Exact => rest.to_owned(),
-        Style::RepeatedLetters => repeated(1 + random.below(5)),
-        Style::RepeatedWord => {
+        ContinuationStyle::Exact => rest.to_owned(),
+        ContinuationStyle::RepeatedLetters => repeated(1 + random.below(5)),
+        ContinuationStyle::RepeatedWord => {
             let start = initial
                 .trim_end()
-                .rfind(|sign: char| !sign.is_alphanumeric())
+                .rfind(|character: char| !character.is_alphanumeric())
                 .map_or(0, |at| at + initial[at..].chars().next().unwrap().len_utf8());
             if start == initial.len() {
                 return None;
             }
             format!("{}{rest}", &initial[start..])
         }
-        Style::RepeatedTwenty => repeated(tail),
-        Style::RepeatedLine => {
+        ContinuationStyle::RepeatedTwenty => repeated(tail),
+        ContinuationStyle::RepeatedLine => {
             let line = initial.rfind('\n').map_or(0, |at| at + 1);
             if initial[line..].trim().len() < 8 {
                 return None;
             }
             format!("{}{rest}", &initial[line..])
         }
-        Style::RepeatedSixHundred => repeated(600),
-        Style::Fence => format!("```{info}\n{rest}\n```"),
-        Style::FenceOverlap => format!("```{info}\n{}\n```", repeated(tail)),
-        Style::Preamble => format!("{announcement}\n\n{rest}"),
-        Style::InlinePreamble => {
+        ContinuationStyle::RepeatedSixHundred => repeated(600),
+        ContinuationStyle::Fence => format!("```{info}\n{rest}\n```"),
+        ContinuationStyle::FenceOverlap => format!("```{info}\n{}\n```", repeated(tail)),
+        ContinuationStyle::Preamble => format!("{announcement}\n\n{rest}"),
+        ContinuationStyle::InlinePreamble => {
             if announcement.ends_with(':') {
                 format!("{announcement} {rest}")
             } else {
                 return None;
             }
         }
-        Style::PreambleFence => format!("{announcement}\n\n```{info}\n{rest}\n```"),
-        Style::PreambleFenceOverlap => format!("{announcement}\n```{info}\n{}\n```", repeated(tail)),
-        Style::Restart => whole.to_owned(),
-        Style::FencedRestart => format!("```{info}\n{whole}\n```"),
-        Style::PreambleRestart => format!("Here is the complete text again:\n\n{whole}"),
-        Style::Reformatted => {
-            if !matches!(kind, Kind::ToolCall | Kind::Records | Kind::Nested) {
+        ContinuationStyle::PreambleFence => format!("{announcement}\n\n```{info}\n{rest}\n```"),
+        ContinuationStyle::PreambleFenceOverlap => {
+            format!("{announcement}\n```{info}\n{}\n```", repeated(tail))
+        }
+        ContinuationStyle::Restart => whole.to_owned(),
+        ContinuationStyle::FencedRestart => format!("```{info}\n{whole}\n```"),
+        ContinuationStyle::PreambleRestart => format!("Here is the complete text again:\n\n{whole}"),
+        ContinuationStyle::Reformatted => {
+            if !matches!(kind, DocumentKind::ToolCall | DocumentKind::Records | DocumentKind::Nested) {
                 return None;
             }
             let value: serde_json::Value = serde_json::from_str(whole).unwrap();
             serde_json::to_string_pretty(&value).unwrap()
         }
-        Style::OpenObject => {
+        ContinuationStyle::OpenObject => {
             let start = initial.rfind('{').filter(|_| json)?;
             format!("{}{rest}", &initial[start..])
         }
-        Style::OpenString => {
+        ContinuationStyle::OpenString => {
             let mut open = None;
             let mut escaped = false;
             for (at, byte) in initial.bytes().enumerate() {
@@ -366,8 +371,9 @@ pub(super) fn continuation(
             }
             format!("{}{rest}", &initial[open.filter(|_| json)?..])
         }
-        Style::OtherEscapes => {
-            if !json || !initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == ' ') {
+        ContinuationStyle::OtherEscapes => {
+            if !json || !initial.ends_with(|character: char| character.is_alphanumeric() || character == ' ')
+            {
                 return None;
             }
             let text: String = repeated(tail);
@@ -389,45 +395,45 @@ pub(super) fn continuation(
                 })
                 .collect()
         }
-        Style::AddedBreak => format!("\n{rest}"),
-        Style::AddedSpace => format!(" {rest}"),
-        Style::LostSpace => {
+        ContinuationStyle::AddedBreak => format!("\n{rest}"),
+        ContinuationStyle::AddedSpace => format!(" {rest}"),
+        ContinuationStyle::LostSpace => {
             if rest.starts_with(char::is_whitespace) {
                 rest.trim_start().to_owned()
             } else {
                 return None;
             }
         }
-        Style::Remark => {
+        ContinuationStyle::Remark => {
             if json {
                 format!("{rest}{}", random.pick(REMARKS))
             } else {
                 return None;
             }
         }
-        Style::FenceRemark => {
+        ContinuationStyle::FenceRemark => {
             if json {
                 format!("```{info}\n{rest}\n```{}", random.pick(REMARKS))
             } else {
                 return None;
             }
         }
-        Style::Ellipsis => format!("...{rest}"),
-        Style::Token => {
+        ContinuationStyle::Ellipsis => format!("...{rest}"),
+        ContinuationStyle::Token => {
             if json {
                 whole[settled..].to_owned()
             } else {
                 return None;
             }
         }
-        Style::Divergent => {
+        ContinuationStyle::Divergent => {
             let other = document(kind, random);
             if other.starts_with(initial) {
                 return None;
             }
             other
         }
-        Style::Answer => random
+        ContinuationStyle::Answer => random
             .pick(&[
                 "I'm ready to help you with anything else you need.",
                 "I'm sorry, but I can't help with that.",
@@ -435,8 +441,8 @@ pub(super) fn continuation(
                 "What would you like me to do next?",
             ])
             .to_owned(),
-        Style::Unescaped => {
-            if kind != Kind::ToolCall {
+        ContinuationStyle::Unescaped => {
+            if kind != DocumentKind::ToolCall {
                 return None;
             }
             rest.replace("\\n", "\n").replace("\\\"", "\"")

@@ -1,4 +1,4 @@
-//! Losses differ: losing words of a text is worse than keeping a remark (PC-4).
+//! Tests that no words of the text are lost: this is worse than keeping a remark (PC-4).
 
 use endmark_text::Format::{self, Json, Markdown, Text};
 
@@ -19,7 +19,7 @@ fn is_in_doubt(format: &Format, from: AskedFrom, initial: &str, continuation: &s
     assert!(matches!(answer, Err(MergeError::Ambiguous { .. })), "{from:?}: {answer:?}");
 }
 
-/// A story about a harbour that never addresses its reader.
+/// A story that never addresses its reader.
 const STORY: &str = "The harbour lay quiet in the grey of the morning, and the gulls had not yet found the nets. Two men came down \
 the steps with a lamp and a coil of rope, and the older of them counted the boats as he did every day. There were eleven. \
 The twelfth had left in the night, without a light, and the tide had already closed over the place where it had been tied \
@@ -62,7 +62,7 @@ fn words_to_the_reader_about_the_answer_are_removed_and_reported() {
     }
 }
 
-/// A text that always addresses its reader also ends in that way.
+/// A text that always addresses its reader may also end by doing so.
 #[test]
 fn a_reply_that_addresses_its_reader_keeps_its_offer() {
     let reply = "I found two boats for your trip on Friday:\n\n- **Gull:** leaves at noon, 40 EUR\n- **Tern:** leaves at six, 25 EUR\n\n\
@@ -120,13 +120,13 @@ fn two_words_are_not_joined_into_an_unknown_one() {
         assert_ne!(join(&Text, from, initial, rest), Some([initial, rest].concat()));
         assert_joined_unchanged(&Text, from, "This is the first infor", "mation that we have about it.");
     }
-    // A server that continues the same message loses no words.
+    // If the server continues the same message, no words are removed.
     let (initial, rest) = ("Use the operator AND", "role based access to check it.");
     assert_eq!(continue_message(initial, rest, &Text).unwrap().text, [initial, rest].concat());
 }
 
 #[test]
-fn an_irrelevant_prompt_position_may_be_omitted() {
+fn an_unknown_position_is_allowed_where_it_does_not_matter() {
     assert_joined_unchanged(&Json, Unknown, "{\"a\":\"hel", "lo\"}");
     is_in_doubt(&Json, Unknown, "[1, 2", "3]");
 }

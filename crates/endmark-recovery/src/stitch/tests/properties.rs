@@ -1,5 +1,5 @@
-//! Properties of generated documents, cuts and styles: the result is never silently wrong, and exact where the text
-//! decides.
+//! Checks generated documents, cuts and styles: the result is never silently wrong, and it is exact if the
+//! text determines it.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,22 @@ use endmark_text::Format;
 use endmark_text::detect::detect;
 
 use super::super::{AskedFrom, MergeError, merge_chunks};
-use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
+use super::generator::{
+    ContinuationStyle, DocumentKind, JSON_KINDS, Random, STYLES, TEXT_KINDS, continuation, document,
+};
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Count {
+struct ResultCount {
     exact: usize,
-    honest: usize,
+    rejected: usize,
     wrong: usize,
 }
 
-pub(super) fn kind_format(kind: Kind) -> Format {
+pub(super) fn kind_format(kind: DocumentKind) -> Format {
     match kind {
-        Kind::ToolCall | Kind::Records | Kind::Nested => Format::Json,
-        Kind::Lines => Format::Jsonl,
-        Kind::Prose | Kind::Markdown | Kind::Code => Format::Text,
+        DocumentKind::ToolCall | DocumentKind::Records | DocumentKind::Nested => Format::Json,
+        DocumentKind::Lines => Format::Jsonl,
+        DocumentKind::Prose | DocumentKind::Markdown | DocumentKind::Code => Format::Text,
     }
 }
 
@@ -31,40 +33,40 @@ fn same_value(format: &Format, left: &str, right: &str) -> bool {
     left == right || *format != Format::Text && values(left).is_some_and(|left| Some(left) == values(right))
 }
 
-/// Styles whose text alone shows the intended result. In the others, a space or a few letters may or may not belong
-/// there.
-fn decidable(style: Style, kind: Kind, from: AskedFrom) -> bool {
+/// Whether the text alone determines the intended result. In other styles, it is unknown whether a space or a
+/// few letters belong to the text.
+fn is_decidable(style: ContinuationStyle, kind: DocumentKind, from: AskedFrom) -> bool {
     let in_text = TEXT_KINDS.contains(&kind);
     match style {
-        Style::Exact => from != AskedFrom::Unknown,
-        Style::RepeatedTwenty
-        | Style::RepeatedLine
-        | Style::RepeatedSixHundred
-        | Style::Restart
-        | Style::FencedRestart
-        | Style::FenceOverlap => true,
-        Style::Fence
-        | Style::Preamble
-        | Style::PreambleFence
-        | Style::PreambleFenceOverlap
-        | Style::PreambleRestart
-        | Style::OpenObject
-        | Style::OpenString
-        | Style::OtherEscapes
-        | Style::FenceRemark => !in_text,
-        Style::Remark => !in_text && from != AskedFrom::Unknown,
+        ContinuationStyle::Exact => from != AskedFrom::Unknown,
+        ContinuationStyle::RepeatedTwenty
+        | ContinuationStyle::RepeatedLine
+        | ContinuationStyle::RepeatedSixHundred
+        | ContinuationStyle::Restart
+        | ContinuationStyle::FencedRestart
+        | ContinuationStyle::FenceOverlap => true,
+        ContinuationStyle::Fence
+        | ContinuationStyle::Preamble
+        | ContinuationStyle::PreambleFence
+        | ContinuationStyle::PreambleFenceOverlap
+        | ContinuationStyle::PreambleRestart
+        | ContinuationStyle::OpenObject
+        | ContinuationStyle::OpenString
+        | ContinuationStyle::OtherEscapes
+        | ContinuationStyle::FenceRemark => !in_text,
+        ContinuationStyle::Remark => !in_text && from != AskedFrom::Unknown,
         _ => false,
     }
 }
 
-/// Joins in every style at cuts of generated documents and counts what comes of it.
+/// Joins generated documents at random cuts in every style, and counts the results.
 fn measure(
-    kinds: &[Kind],
-    styles: &[Style],
+    kinds: &[DocumentKind],
+    styles: &[ContinuationStyle],
     froms: &[AskedFrom],
     rounds: usize,
-) -> BTreeMap<(Style, &'static str), Count> {
-    let mut counts: BTreeMap<(Style, &'static str), Count> = BTreeMap::new();
+) -> BTreeMap<(ContinuationStyle, &'static str), ResultCount> {
+    let mut counts: BTreeMap<(ContinuationStyle, &'static str), ResultCount> = BTreeMap::new();
     let mut random = Random::new(20);
     for kind in kinds {
         let format = kind_format(*kind);
@@ -74,11 +76,11 @@ fn measure(
                 for from in froms {
                     let cut = whole.floor_char_boundary(whole.len() / 8 + random.below(whole.len() * 7 / 8));
                     let verdict = detect(&whole.as_bytes()[..cut], &format).verdict;
-                    if format != Format::Text && verdict.is_whole() || !decidable(*style, *kind, *from) {
+                    if format != Format::Text && verdict.is_whole() || !is_decidable(*style, *kind, *from) {
                         continue;
                     }
                     let settled = verdict.truncation().map_or(cut, |truncation| truncation.truncation_index);
-                    if *style == Style::Exact && *from == AskedFrom::Token && settled != cut {
+                    if *style == ContinuationStyle::Exact && *from == AskedFrom::Token && settled != cut {
                         continue;
                     }
                     let Some(continuation) = continuation(*style, *kind, &whole, cut, settled, &mut random)
@@ -95,7 +97,7 @@ fn measure(
                                 &whole[..cut]
                             );
                         }
-                        Err(_) => count.honest += 1,
+                        Err(_) => count.rejected += 1,
                     }
                 }
             }
@@ -104,10 +106,10 @@ fn measure(
     counts
 }
 
-fn total(counts: &BTreeMap<(Style, &'static str), Count>) -> Count {
-    counts.values().fold(Count::default(), |sum, count| Count {
+fn total(counts: &BTreeMap<(ContinuationStyle, &'static str), ResultCount>) -> ResultCount {
+    counts.values().fold(ResultCount::default(), |sum, count| ResultCount {
         exact: sum.exact + count.exact,
-        honest: sum.honest + count.honest,
+        rejected: sum.rejected + count.rejected,
         wrong: sum.wrong + count.wrong,
     })
 }
@@ -119,7 +121,7 @@ fn json_is_exact_if_determined_and_never_silently_wrong() {
     let counts = measure(JSON_KINDS, STYLES, ALL, 6);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
-    assert!(sum.exact * 100 >= 98 * (sum.exact + sum.honest), "{sum:?} {counts:#?}");
+    assert!(sum.exact * 100 >= 98 * (sum.exact + sum.rejected), "{sum:?} {counts:#?}");
 }
 
 #[test]
@@ -127,16 +129,16 @@ fn text_is_exact_if_determined_and_never_silently_wrong() {
     let counts = measure(TEXT_KINDS, STYLES, &[AskedFrom::Cut, AskedFrom::Unknown], 8);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
-    assert!(sum.exact * 100 >= 96 * (sum.exact + sum.honest), "{sum:?} {counts:#?}");
+    assert!(sum.exact * 100 >= 96 * (sum.exact + sum.rejected), "{sum:?} {counts:#?}");
 }
 
 #[test]
 fn exact_continuations_are_unchanged() {
-    let kinds: Vec<Kind> = JSON_KINDS.iter().chain(TEXT_KINDS).copied().collect();
-    let counts = measure(&kinds, &[Style::Exact; 8], &[AskedFrom::Cut], 8);
+    let kinds: Vec<DocumentKind> = JSON_KINDS.iter().chain(TEXT_KINDS).copied().collect();
+    let counts = measure(&kinds, &[ContinuationStyle::Exact; 8], &[AskedFrom::Cut], 8);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
-    assert!(sum.exact * 100 >= 99 * (sum.exact + sum.honest), "{sum:?}");
+    assert!(sum.exact * 100 >= 99 * (sum.exact + sum.rejected), "{sum:?}");
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn other_documents_and_answers_are_never_taken_for_json() {
         let format = kind_format(*kind);
         for _ in 0..6 {
             let whole = document(*kind, &mut random);
-            for style in [Style::Divergent, Style::Answer] {
+            for style in [ContinuationStyle::Divergent, ContinuationStyle::Answer] {
                 let cut = whole.floor_char_boundary(whole.len() / 8 + random.below(whole.len() * 7 / 8));
                 if detect(&whole.as_bytes()[..cut], &format).verdict.is_whole() {
                     continue;

@@ -1,4 +1,4 @@
-//! A rest that is given in quotation marks, and quotations that are the text's own.
+//! Tests continuations in quotation marks, and quotations that belong to the text.
 
 use endmark_text::Format::{Markdown, Text};
 

@@ -1,9 +1,9 @@
-//! Reasoning at the beginning of a continuation, in it, and in parts.
+//! Tests reasoning at the beginning of a continuation, elsewhere, and in parts.
 
 use endmark_text::Format;
 
-use crate::stitch::reasoning::{Lead, ReasoningSigns, SignWatch, lead};
-use crate::stitch::{AskedFrom, SeamStyle, StitchStream, merge_chunks, merge_knowing};
+use crate::stitch::reasoning::{ContinuationBeginning, ReasoningSigns, SignWatch, continuation_beginning};
+use crate::stitch::{AskedFrom, SeamStyle, StitchStream, merge_chunks, merge_with_known_signs};
 
 const KINDS: [(&str, &str); 11] = [
     ("<think>", "</think>"),
@@ -59,7 +59,7 @@ fn reasoning_elsewhere_makes_the_seam_ambiguous() {
                         assert!(!merged.text.contains(end), "{format} {text}: {}", merged.text);
                     }
                 }
-                // Its beginning may be in the prompt.
+                // The beginning of the reasoning may be in the prompt.
                 let text = format!("Hm.\n{end}\n\n{rest}");
                 if let Ok(merged) = merge_chunks(initial, &text, &format, from) {
                     assert_eq!(merged.text, [initial, rest].concat(), "{format} {text}");
@@ -90,9 +90,9 @@ fn a_text_with_a_reasoning_tag_may_repeat_it() {
     let (initial, rest) = ("{\"steps\": [\"write a <b> and ", "then <think>\", \"</think>\"]}");
     assert!(merge_chunks(initial, rest, &Format::Json, AskedFrom::Cut).is_err());
     let known = ReasoningSigns::from_text("Which steps are there? <think> is one.");
-    let merged = merge_knowing(initial, rest, &Format::Json, AskedFrom::Cut, known).unwrap();
+    let merged = merge_with_known_signs(initial, rest, &Format::Json, AskedFrom::Cut, known).unwrap();
     assert_eq!(merged.text, [initial, rest].concat());
-    // A server that leaves it in the reply leaves it in the rest.
+    // A server that does not remove reasoning from the reply does not remove it from the rest either.
     let initial = "<think>\nFour.\n</think>\n\nThe harbour has four ba";
     let merged =
         merge_chunks(initial, "<think>Go on.</think>sins and a lock.", &Format::Text, AskedFrom::Cut);
@@ -149,12 +149,12 @@ fn a_stream_releases_no_part_of_a_reasoning_tag() {
 fn a_similar_tag_is_not_a_reasoning_tag() {
     let known = ReasoningSigns::default();
     for text in ["<", "[", "<thead>", "[THEN]", "<b>", "<thinker>"] {
-        assert_eq!(lead("", text, known, 4), Lead::Nothing, "{text}");
+        assert_eq!(continuation_beginning("", text, known, 4), ContinuationBeginning::Nothing, "{text}");
     }
-    assert_eq!(lead("", "<", known, 1), Lead::Unfinished);
+    assert_eq!(continuation_beginning("", "<", known, 1), ContinuationBeginning::Unfinished);
 }
 
-/// Each part of a text is judged by the places of the whole text as it is by itself.
+/// Parts of a text give the same result with the positions of the whole text as on their own.
 #[test]
 fn reasoning_tags_are_found_once_for_all_parts() {
     use crate::stitch::reasoning::{ReasoningSigns, has_sign, has_sign_within, sign_places};

@@ -1,27 +1,29 @@
-//! A continuation that is stitched while it comes: what flows is what the whole continuation says.
+//! Tests that a streamed continuation gives the same text as the whole continuation.
 
 use std::collections::BTreeMap;
 
 use endmark_text::detect::detect;
 
 use super::super::{AskedFrom, MergeError, StitchStream, merge_chunks};
-use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
+use super::generator::{
+    ContinuationStyle, DocumentKind, JSON_KINDS, Random, STYLES, TEXT_KINDS, continuation, document,
+};
 use super::properties::kind_format;
 
-/// What became of the streams of one style.
+/// The results of all streams in one style.
 #[derive(Debug, Default, Clone, Copy)]
-struct Count {
+struct StreamCount {
     streams: usize,
-    /// Those of which something flowed before the end.
+    /// Streams from which some text was released before the end.
     streamed: usize,
-    /// Those that flowed, and were refused in the end.
+    /// Streams from which text was released, but that were rejected in the end.
     refused: usize,
-    /// Those that flowed in another way than they were joined.
+    /// Streams that released other text than the final join contains.
     retracted: usize,
 }
 
-fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
-    let mut counts: BTreeMap<Style, Count> = BTreeMap::new();
+fn measure(kinds: &[DocumentKind], rounds: usize) -> BTreeMap<ContinuationStyle, StreamCount> {
+    let mut counts: BTreeMap<ContinuationStyle, StreamCount> = BTreeMap::new();
     let mut random = Random::new(7);
     for kind in kinds {
         let format = kind_format(*kind);
@@ -39,7 +41,7 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
                     count.streams += 1;
                     let initial = &whole[..cut];
                     let size = 1 + random.below(60);
-                    let Some(flowed) = flow(initial, &again, &format, from, size) else { continue };
+                    let Some(flowed) = released_text(initial, &again, &format, from, size) else { continue };
                     count.streamed += 1;
                     match merge_chunks(initial, &again, &format, from) {
                         Ok(merged) => count.retracted += usize::from(!merged.text.starts_with(&flowed)),
@@ -55,8 +57,9 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
     counts
 }
 
-/// All that flows of a continuation that arrives in pieces of this size, behind the first part it keeps.
-fn flow(
+/// Returns the text that is released while a continuation arrives in chunks of this size, after the kept
+/// first part.
+fn released_text(
     initial: &str,
     again: &str,
     format: &endmark_text::Format,
@@ -93,9 +96,9 @@ fn flow(
     flowed.filter(|flowed| flowed.len() > initial.len())
 }
 
-/// In most styles a model goes on; these are the ones in which it does not, or not from there.
-fn continues_exactly(style: Style) -> bool {
-    !matches!(style, Style::Answer | Style::Divergent | Style::Unescaped)
+/// Whether a model that answers in this style continues exactly at the requested position.
+fn continues_exactly(style: ContinuationStyle) -> bool {
+    !matches!(style, ContinuationStyle::Answer | ContinuationStyle::Divergent | ContinuationStyle::Unescaped)
 }
 
 #[test]
@@ -108,14 +111,14 @@ fn streamed_text_equals_the_whole_continuation() {
     check(TEXT_KINDS, 1);
 }
 
-fn check(kinds: &[Kind], rounds: usize) {
+fn check(kinds: &[DocumentKind], rounds: usize) {
     let counts = measure(kinds, rounds);
     for (style, count) in &counts {
         assert_eq!(count.retracted, 0, "{style:?}: {count:?}");
         assert!(continues_exactly(*style) || count.refused == 0, "{style:?}: {count:?}");
     }
-    let sum = |of: fn(&Count) -> usize| counts.values().map(of).sum::<usize>();
+    let sum = |of: fn(&StreamCount) -> usize| counts.values().map(of).sum::<usize>();
     assert!(sum(|count| count.refused) * 50 <= sum(|count| count.streamed), "{counts:?}");
-    let clean = counts[&Style::Exact];
+    let clean = counts[&ContinuationStyle::Exact];
     assert!(clean.streamed * 2 >= clean.streams, "{clean:?}");
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::step_before;
+use super::sum_one_day_before;
 use crate::engine::sums;
 use crate::{CutSummary, Reader, Store, StoreLocation};
 
@@ -12,17 +12,17 @@ const OUTCOMES: [&str; 7] =
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A cut reply in this hour of November 2026, with the outcomes of its parts.
+    /// A reply to a call in this hour of November 2026, with the outcomes of its cut parts.
     Call { hour: u32, is_cut: bool, outcomes: Vec<(usize, bool)> },
-    /// A further part of the reply with this number.
+    /// Another cut part of the reply with this number.
     Outcome { number: usize, outcome: usize },
-    /// The call with this number was deleted, or only its log.
+    /// The call with this number was deleted. With `log`, only its log was deleted.
     Deleted { number: usize, log: bool },
-    /// As many days as possible were summed. `calls` is whether calls were summed first.
+    /// All days that could be summed were summed. With `calls`, calls were summed first.
     Summed { calls: bool },
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn arbitrary_event() -> impl Strategy<Value = Event> {
     let outcomes = prop::collection::vec((0..OUTCOMES.len(), any::<bool>()), 0..3);
     prop_oneof![
         6 => (0..96_u32, 0..4_u8, outcomes)
@@ -34,7 +34,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn log(connection: &Connection, number: usize, outcome: usize, is_own_limit: bool) {
-    let reason = if is_own_limit { crate::records::LEFT_BY_OWN_LIMIT } else { "another" };
+    let reason = if is_own_limit { crate::records::REASON_CLIENT_LIMIT } else { "another" };
     let sql = "INSERT INTO partial_completion_log (task_id, turn_number, final_status) VALUES ('t', 1, 'EXHAUSTED')";
     connection.execute(sql, []).unwrap();
     connection
@@ -65,7 +65,7 @@ fn write(connection: &Connection, number: usize, hour: u32, is_cut: bool) {
         .unwrap();
 }
 
-fn happen(connection: &Connection, at: usize, event: &Event) {
+fn apply_event(connection: &Connection, at: usize, event: &Event) {
     match event {
         Event::Call { hour, is_cut, outcomes } => {
             write(connection, at, *hour, *is_cut);
@@ -80,16 +80,16 @@ fn happen(connection: &Connection, at: usize, event: &Event) {
             connection.execute(&sql, []).unwrap();
         }
         Event::Summed { calls } => {
-            while *calls && sums::step(connection).unwrap() > 0 {}
-            while step_before(connection, "'9999'").unwrap() {}
+            while *calls && sums::sum_oldest_calls(connection).unwrap() > 0 {}
+            while sum_one_day_before(connection, "'9999'").unwrap() {}
         }
     }
 }
 
-type Found = (Vec<CutSummary>, BTreeMap<(String, String), u64>);
+type Contents = (Vec<CutSummary>, BTreeMap<(String, String), u64>);
 
-/// Returns the contents of a span by day.
-fn contents_by_day(reader: &Reader, since: &str, until: &str) -> Found {
+/// Returns the summaries and the daily sums of a span.
+fn contents_by_day(reader: &Reader, since: &str, until: &str) -> Contents {
     let (summaries, periods) = reader.cut_replies(since, until).unwrap();
     let mut days = BTreeMap::new();
     for period in periods {
@@ -103,7 +103,7 @@ proptest! {
 
     #[test]
     fn daily_sums_always_equal_the_sum_of_the_replies(
-        events in prop::collection::vec(event(), 0..60),
+        events in prop::collection::vec(arbitrary_event(), 0..60),
         spans in prop::collection::vec((0..96_u32, 0..96_u32), 3),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ proptest! {
         connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let reader = Reader::open(&location).unwrap();
         for (at, event) in events.iter().enumerate() {
-            happen(&connection, at, event);
+            apply_event(&connection, at, event);
         }
         prop_assert_eq!(reader.wrong_sums().unwrap(), None);
         let moment = |hour: u32| format!("2026-11-{:02} {:02}:00:00", 1 + hour / 24, hour % 24);
@@ -137,8 +137,8 @@ fn summed_days_are_read_from_sums_and_wrong_sums_are_detected() {
         write(&connection, number, 20 * u32::try_from(number).unwrap(), true);
         log(&connection, number, 0, false);
     }
-    assert!(!step_before(&connection, "'9999'").unwrap(), "the calls come first");
-    happen(&connection, 4, &Event::Summed { calls: true });
+    assert!(!sum_one_day_before(&connection, "'9999'").unwrap(), "the calls come first");
+    apply_event(&connection, 4, &Event::Summed { calls: true });
     let replies = |since, until| -> u64 {
         contents_by_day(&reader, since, until).0.iter().map(|cut| cut.replies).sum()
     };

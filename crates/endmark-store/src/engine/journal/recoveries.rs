@@ -1,16 +1,16 @@
-//! Recoveries of cut replies that the database does not have yet. Their texts stay in the journal.
+//! Collects recoveries of cut replies that the database does not have yet. Their texts stay in the journal.
 
 use rusqlite::{Connection, params};
 
-use crate::engine::Fault;
+use crate::engine::StatementError;
 
-/// A trigger that notes new recoveries, in the transaction that writes them.
+/// A trigger that records new recoveries, in the transaction that writes them.
 const TRIGGER: &str = "
 CREATE TRIGGER recovery_in_journal AFTER INSERT ON recoveries BEGIN
   INSERT INTO journal_recoveries (log_id) VALUES (NEW.log_id);
 END;";
 
-/// The columns of a recovery's row in the database, with their types there, and their SQL in the journal.
+/// The columns of a recovery's row in the database, with their types there and their SQL in the journal.
 const COLUMNS: [(&str, &str, &str); 19] = [
     ("request_id", "text", "r.request_id"),
     ("id", "bigint", "l.id"),
@@ -33,7 +33,7 @@ const COLUMNS: [(&str, &str, &str); 19] = [
     ("pieces", "bigint", "(SELECT count(*) FROM recovery_pieces p WHERE p.log_id = l.id)"),
 ];
 
-/// The same columns, as a statement for the database names them.
+/// The same columns, with the names and types of the database.
 pub(crate) const RECOVERY_COLUMNS: [(&str, &str); COLUMNS.len()] = {
     let (mut columns, mut place) = ([("", ""); COLUMNS.len()], 0);
     while place < COLUMNS.len() {
@@ -46,8 +46,8 @@ pub(crate) const RECOVERY_COLUMNS: [(&str, &str); COLUMNS.len()] = {
 /// Maximum number of recoveries in one transaction of the database.
 const MAX_RECOVERIES: u32 = 128;
 
-/// Begins to note new recoveries. In the journal of an older version, the recoveries that it has are noted, too.
-pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
+/// Starts to record new recoveries. In a journal of an older version, existing recoveries are recorded too.
+pub(super) fn create_trigger(connection: &Connection) -> rusqlite::Result<()> {
     let sql =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = 'recovery_in_journal')";
     if connection.query_row(sql, [], |row| row.get(0))? {
@@ -59,7 +59,7 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
         .map(|_| ())
 }
 
-/// Returns the number of the oldest recoveries' last one, and the recoveries as JSON. Deleted ones are skipped.
+/// Returns the oldest recoveries as JSON, and the number of the last of them. Deleted recoveries are skipped.
 pub(super) fn collect(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
     let values = COLUMNS.map(|(name, _, value)| format!("'{name}', {value}")).join(", ");
     let (through, count, rows): (i64, i64, String) = connection
@@ -74,8 +74,8 @@ pub(super) fn collect(connection: &Connection) -> rusqlite::Result<(i64, Option<
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Notes that the database has the recoveries up to this number.
-pub(super) fn note(connection: &Connection, through: i64) -> Result<(), Fault> {
+/// Records that the database has the recoveries up to this number.
+pub(super) fn mark_reported(connection: &Connection, through: i64) -> Result<(), StatementError> {
     connection
         .prepare_cached("DELETE FROM journal_recoveries WHERE number <= ?1")?
         .execute(params![through])?;

@@ -1,7 +1,7 @@
 //! Reads rows of calls that were not reported to the database yet.
 //!
-//! A separate connection reads them as columns. As JSON from the writer's connection, they took a third of the
-//! writer's time and most of PostgreSQL's.
+//! A separate connection reads them as columns. Reading them as JSON over the writer's connection needed a
+//! third of the writer's time, and most of PostgreSQL's time.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::{CALL_COLUMNS, CALLS_BESIDE, value_sql};
+use super::{CALL_COLUMNS, EXTRA_COLUMN_JOINS, value_sql};
 use crate::engine::connection::open_for_reading;
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::error::StoreError;
 
 /// The values of one column, in the order of the rows.
@@ -28,32 +28,32 @@ pub(crate) enum Column {
 pub(crate) struct CallRows {
     /// The number of the last row in the journal, or 0 without rows.
     pub(crate) last_change: i64,
-    /// Whether there may be more.
+    /// Whether there may be more rows.
     pub(crate) is_more: bool,
-    /// Number of values in each column. Rows deleted since are skipped.
+    /// Number of values in each column. Rows that were deleted since are skipped.
     pub(crate) count: usize,
-    /// When the oldest of the calls began.
-    pub(crate) oldest: Option<String>,
+    /// Start time of the oldest call.
+    pub(crate) oldest_start: Option<String>,
     pub(crate) columns: Vec<Column>,
 }
 
-/// A connection that reads rows of the journal.
+/// A connection that reads the rows of the journal.
 pub(crate) struct RowReader {
     connection: Connection,
     path: PathBuf,
 }
 
 /// Selects the oldest rows. A limit is appended.
-static OLDEST: LazyLock<String> = LazyLock::new(|| {
+static SELECT_OLDEST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT j.number, u.request_id IS NOT NULL, {} FROM journal_rows j
-           LEFT JOIN usage u USING (request_id, call) {CALLS_BESIDE}
+           LEFT JOIN usage u USING (request_id, call) {EXTRA_COLUMN_JOINS}
          ORDER BY j.number LIMIT ",
         values_sql()
     )
 });
 
-/// Returns the SQL of a row's values, read from `usage u` and [`CALLS_BESIDE`].
+/// Returns the SQL of a row's values, read from `usage u` and [`EXTRA_COLUMN_JOINS`].
 pub(in crate::engine) fn values_sql() -> String {
     CALL_COLUMNS.map(|(name, _)| value_sql(name)).join(", ")
 }
@@ -63,7 +63,7 @@ impl RowReader {
         Ok(Self { connection: open_for_reading(path)?, path: path.to_owned() })
     }
 
-    /// Returns the oldest unreported rows, at most this many.
+    /// Returns the oldest unreported rows, at most `most`.
     pub(crate) fn oldest(&self, most: u32) -> Result<CallRows, StoreError> {
         query_oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
     }
@@ -75,14 +75,15 @@ impl RowReader {
             "SELECT 1 + (SELECT max(number) FROM journal_rows) - (SELECT min(number) FROM journal_rows)";
         let count = self.connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
         let count = count.map_err(|error| StoreError::from_sqlite(&self.path, &error))?;
-        Ok(count.map_or(0, natural))
+        Ok(count.map_or(0, from_sql_integer))
     }
 }
 
 fn query_oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows> {
     let (mut found, mut read) = (CallRows::default(), 0);
-    // If the limit were a parameter, SQLite would plan the statement again each time: 2.6 million instructions.
-    let mut statement = connection.prepare_cached(&format!("{}{most}", *OLDEST))?;
+    // If the limit were a parameter, SQLite would plan the statement again at each execution, which costs 2.6
+    // million instructions.
+    let mut statement = connection.prepare_cached(&format!("{}{most}", *SELECT_OLDEST))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         (found.last_change, read) = (row.get(0)?, read + 1);
@@ -95,26 +96,26 @@ fn query_oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows
 }
 
 impl CallRows {
-    /// Adds a row whose values begin at this column.
+    /// Adds a row whose values begin at column `first`.
     pub(in crate::engine) fn push(&mut self, row: &Row<'_>, first: usize) -> rusqlite::Result<()> {
         if self.columns.is_empty() {
-            self.columns.extend(CALL_COLUMNS.map(|(_, kind)| Column::of(kind)));
+            self.columns.extend(CALL_COLUMNS.map(|(_, kind)| Column::for_sql_type(kind)));
         }
         self.count += 1;
         for (place, (column, (_, kind))) in self.columns.iter_mut().zip(CALL_COLUMNS).enumerate() {
             column.push(row, first + place, kind)?;
         }
-        // The first column has the times.
+        // The first column contains the start times.
         if let Some(Column::Texts(times)) = self.columns.first() {
             let earlier = times.last().and_then(Option::as_ref);
-            self.oldest = self.oldest.take().iter().chain(earlier).min().cloned();
+            self.oldest_start = self.oldest_start.take().iter().chain(earlier).min().cloned();
         }
         Ok(())
     }
 }
 
 impl Column {
-    fn of(kind: &str) -> Self {
+    fn for_sql_type(kind: &str) -> Self {
         match kind {
             "boolean" => Self::Booleans(Vec::new()),
             "integer" | "bigint" => Self::Integers(Vec::new()),
@@ -123,7 +124,7 @@ impl Column {
         }
     }
 
-    /// Adds a value of a row.
+    /// Adds a value of a row, converted to the type of the database's column.
     fn push(&mut self, row: &Row<'_>, place: usize, kind: &str) -> rusqlite::Result<()> {
         match self {
             Self::Booleans(values) => values.push(row.get(place)?),
@@ -131,7 +132,7 @@ impl Column {
             Self::Numbers(values) => values.push(row.get(place)?),
             Self::Texts(values) => values.push(match row.get_ref(place)? {
                 ValueRef::Null => None,
-                // The file's times are in UTC.
+                // The journal's times are in UTC.
                 value if kind == "timestamptz" => Some(format!("{}+00", value.as_str()?)),
                 // PostgreSQL cannot store U+0000.
                 value => Some(value.as_str()?.replace('\0', "\u{fffd}")),
@@ -166,7 +167,7 @@ mod tests {
         let reader = RowReader::open(&path).unwrap();
         let rows = reader.oldest(4).unwrap();
         assert_eq!((rows.last_change, rows.count, rows.is_more), (3, 2, false));
-        assert_eq!(rows.oldest.as_deref(), Some("2026-11-27 08:45:58.194+00"));
+        assert_eq!(rows.oldest_start.as_deref(), Some("2026-11-27 08:45:58.194+00"));
         let column =
             |name: &str| &rows.columns[CALL_COLUMNS.iter().position(|(known, _)| *known == name).unwrap()];
         let texts = |text: &str| Column::Texts(vec![Some(text.to_owned()); 2]);

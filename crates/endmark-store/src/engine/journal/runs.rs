@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::engine::Fault;
+use crate::engine::StatementError;
 use crate::owner::EXTERNAL_OWNER;
 
 /// Triggers that record changed runs and new events.
@@ -63,9 +63,9 @@ pub(crate) const EVENT_COLUMNS: [(&str, &str); 8] = [
 ];
 
 /// Maximum number of runs in one transaction of the database.
-const MAX_RUNS: u32 = 64;
+const MAX_RUNS_PER_TRANSACTION: u32 = 64;
 /// Maximum number of events in one transaction of the database.
-const MAX_EVENTS: u32 = 256;
+const MAX_EVENTS_PER_TRANSACTION: u32 = 256;
 
 /// The runs and events to publish in one transaction.
 pub(crate) struct RunUploads {
@@ -73,9 +73,9 @@ pub(crate) struct RunUploads {
     pub(crate) runs: Option<String>,
     pub(crate) events: Option<String>,
     /// Ids of the runs that this process supervises.
-    pub(crate) supervised: Vec<String>,
+    pub(crate) supervised_ids: Vec<String>,
     /// The numbers of the last run and the last event.
-    through: (i64, i64),
+    last_numbers: (i64, i64),
     /// Whether there may be more than fits into one transaction.
     pub(crate) is_more: bool,
 }
@@ -87,7 +87,7 @@ impl RunUploads {
 }
 
 /// Collects what to publish next, oldest first, for the process with this owner name.
-pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads, Fault> {
+pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads, StatementError> {
     let (run, event) = (run_as_json(), event_as_json());
     let (runs_through, run_count, runs) = query_rows(
         connection,
@@ -96,7 +96,7 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
                LEFT JOIN runs r ON r.id = j.run_id LEFT JOIN run_tasks t ON t.run_id = r.id
              ORDER BY j.number LIMIT ?1"
         ),
-        MAX_RUNS,
+        MAX_RUNS_PER_TRANSACTION,
     )?;
     let (events_through, event_count, events) = query_rows(
         connection,
@@ -104,7 +104,7 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
             "SELECT j.number AS n, CASE WHEN e.id IS NOT NULL THEN {event} END AS row FROM journal_run_events j
                LEFT JOIN run_events e ON e.id = j.number ORDER BY j.number LIMIT ?1"
         ),
-        MAX_EVENTS,
+        MAX_EVENTS_PER_TRANSACTION,
     )?;
     let supervised = connection
         .prepare_cached("SELECT id FROM runs WHERE owner = ?1 AND ended_at IS NULL ORDER BY id")?
@@ -113,13 +113,14 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
     Ok(RunUploads {
         runs,
         events,
-        supervised,
-        through: (runs_through, events_through),
-        is_more: run_count >= MAX_RUNS || event_count >= MAX_EVENTS,
+        supervised_ids: supervised,
+        last_numbers: (runs_through, events_through),
+        is_more: run_count >= MAX_RUNS_PER_TRANSACTION || event_count >= MAX_EVENTS_PER_TRANSACTION,
     })
 }
 
-/// Returns the number of the last row, the count, and the rows as JSON. Runs that were deleted meanwhile are skipped.
+/// Returns the number of the last row, the number of rows, and the rows as JSON. Runs that were deleted since
+/// are skipped.
 fn query_rows(
     connection: &Connection,
     rows: &str,
@@ -133,7 +134,7 @@ fn query_rows(
     Ok((through, count, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Returns the SQL of a run as JSON, from `journal_runs j`, `runs r` and `run_tasks t`.
+/// Returns the SQL that makes JSON of a run, from `journal_runs j`, `runs r` and `run_tasks t`.
 fn run_as_json() -> String {
     let value = |(name, kind)| match (name, kind) {
         ("revision", _) => "'revision', j.number".to_owned(),
@@ -147,7 +148,7 @@ fn run_as_json() -> String {
     format!("json_object({})", RUN_COLUMNS.map(value).join(", "))
 }
 
-/// Returns the SQL of an event as JSON, from `run_events e`.
+/// Returns the SQL that makes JSON of an event, from `run_events e`.
 fn event_as_json() -> String {
     let value = |(name, _)| match name {
         "number" => "'number', e.id".to_owned(),
@@ -156,10 +157,10 @@ fn event_as_json() -> String {
     format!("json_object({})", EVENT_COLUMNS.map(value).join(", "))
 }
 
-/// Records that the database committed the uploads. A run that changed meanwhile has a new number, so it is published
-/// again.
-pub(crate) fn note(connection: &Connection, uploads: &RunUploads) -> Result<(), Fault> {
-    let (runs, events) = uploads.through;
+/// Records that the database has committed the uploads. A run that changed in the meantime has a new number,
+/// so it is published again.
+pub(crate) fn mark_published(connection: &Connection, uploads: &RunUploads) -> Result<(), StatementError> {
+    let (runs, events) = uploads.last_numbers;
     connection.prepare_cached("DELETE FROM journal_runs WHERE number <= ?1")?.execute(params![runs])?;
     connection
         .prepare_cached("DELETE FROM journal_run_events WHERE number <= ?1")?

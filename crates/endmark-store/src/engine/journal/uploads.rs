@@ -4,11 +4,11 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::recoveries;
 
-use crate::engine::Fault;
-use crate::engine::integers::integer;
-use crate::engine::outputs::Piece;
+use crate::engine::StatementError;
+use crate::engine::integers::to_sql_integer;
+use crate::engine::outputs::CompressedPiece;
 
-/// Triggers that record new outputs and summaries, and the first use of each on a day.
+/// Triggers that record new outputs and summaries, and the first use of each of them on a day.
 pub(super) const TRIGGERS: &str = "
 CREATE TRIGGER output_in_journal AFTER UPDATE OF bytes, last_used ON outputs
   WHEN NEW.bytes IS NOT NULL AND (OLD.bytes IS NULL OR NEW.last_used / 86400 > OLD.last_used / 86400) BEGIN
@@ -24,33 +24,34 @@ CREATE TRIGGER compaction_used_in_journal AFTER UPDATE OF last_used ON compactio
     VALUES (NEW.owner, NEW.first_sha256, NEW.turns, NEW.sha256) ON CONFLICT DO NOTHING;
 END;";
 
-/// Maximum compressed bytes in one transaction of the database. A single piece or summary may exceed it. Calls that
-/// wait for a share of a budget also wait for this transaction.
-const MAX_BYTES: usize = 512 << 10;
+/// Maximum compressed bytes in one transaction of the database. A single piece or summary may exceed it. The
+/// limit is small because calls that wait for a share of a budget also wait for this transaction.
+const MAX_BYTES_PER_TRANSACTION: usize = 512 << 10;
 /// Maximum number of outputs, or of summaries, in one transaction of the database.
-const MAX_VALUES: u32 = 64;
+const MAX_VALUES_PER_TRANSACTION: u32 = 64;
 
 /// The values to upload in one transaction.
 #[derive(Default)]
 pub(crate) struct Uploads {
     pub(crate) outputs: Vec<OutputUpload>,
     /// Pieces of these outputs, each with its handle.
-    pub(crate) pieces: Vec<(String, Piece)>,
+    pub(crate) pieces: Vec<(String, CompressedPiece)>,
     /// Summaries, as an array of JSON objects.
     pub(crate) summaries: Option<String>,
     /// The number of the last summary.
-    summaries_through: i64,
+    last_summary: i64,
     /// Recoveries, as an array of JSON objects.
     pub(crate) recoveries: Option<String>,
     /// The number of the last recovery.
-    recoveries_through: i64,
+    last_recovery: i64,
 }
 
 /// An output to upload.
 pub(crate) struct OutputUpload {
     number: i64,
     pub(crate) handle: String,
-    /// The output. `None` if it is not kept here, because it belongs to another instance or was removed.
+    /// The output. `None` if this instance does not keep it, because it belongs to another instance or was
+    /// removed.
     pub(crate) value: Option<OutputValue>,
     /// The first piece of the next transaction. `None` if this transaction has the last piece.
     pub(crate) next_piece: Option<i64>,
@@ -66,27 +67,33 @@ pub(crate) struct OutputValue {
     pub(crate) expires_at: i64,
 }
 
-/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value is kept
-/// for one more day.
-const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
+/// SQL for the time in seconds since 1970 at which a value may be deleted. It is one day later than the
+/// retention time, because uses are reported only once a day.
+const EXPIRES_AT_SQL: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
 
-/// Whether anything must be uploaded.
-pub(super) fn are_due(connection: &Connection) -> rusqlite::Result<bool> {
+/// Whether there is anything to upload.
+pub(super) fn has_uploads(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM journal_outputs) OR EXISTS (SELECT 1 FROM journal_compactions)
                  OR EXISTS (SELECT 1 FROM journal_recoveries)";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 /// Collects the oldest values to upload.
-pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
+pub(crate) fn collect(connection: &Connection) -> Result<Uploads, StatementError> {
     let (summaries_through, summaries) = query_summaries(connection)?;
     let (recoveries_through, recoveries) = recoveries::collect(connection)?;
-    let mut uploads =
-        Uploads { summaries, summaries_through, recoveries, recoveries_through, ..Uploads::default() };
-    let mut room = MAX_BYTES.saturating_sub(uploads.summaries.as_ref().map_or(0, String::len));
+    let mut uploads = Uploads {
+        summaries,
+        last_summary: summaries_through,
+        recoveries,
+        last_recovery: recoveries_through,
+        ..Uploads::default()
+    };
+    let mut room =
+        MAX_BYTES_PER_TRANSACTION.saturating_sub(uploads.summaries.as_ref().map_or(0, String::len));
     let entries: Vec<(i64, String, i64)> = connection
         .prepare_cached("SELECT number, handle, next_piece FROM journal_outputs ORDER BY number LIMIT ?1")?
-        .query_map([MAX_VALUES], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map([MAX_VALUES_PER_TRANSACTION], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
     for (number, handle, first_piece) in entries {
         if room == 0 {
@@ -105,7 +112,7 @@ pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
                     next_piece = Some(row.get(0)?);
                     break;
                 }
-                let piece = Piece {
+                let piece = CompressedPiece {
                     ordinal: row.get(0)?,
                     first_byte: row.get(1)?,
                     first_line: row.get(2)?,
@@ -124,7 +131,7 @@ pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
 fn query_value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<OutputValue>> {
     connection
         .prepare_cached(&format!(
-            "SELECT owner, format, bytes, lines, keep_days, {EXPIRES_AT} FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL"
+            "SELECT owner, format, bytes, lines, keep_days, {EXPIRES_AT_SQL} FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL"
         ))?
         .query_row([handle], |row| {
             Ok(OutputValue {
@@ -139,8 +146,8 @@ fn query_value(connection: &Connection, handle: &str) -> rusqlite::Result<Option
         .optional()
 }
 
-/// Returns the oldest summaries as JSON, and the number of the last one. Summaries that were deleted
-/// meanwhile are skipped.
+/// Returns the oldest summaries as JSON, and the number of the last one. Summaries that were deleted since
+/// are skipped.
 fn query_summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
     let (through, count, rows): (i64, i64, String) = connection
         .prepare_cached(&format!(
@@ -151,23 +158,27 @@ fn query_summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<Str
                    'owner', c.owner, 'first_sha256', c.first_sha256, 'turns', c.turns, 'sha256', c.sha256, 'items', c.items,
                    'mode', c.mode, 'tokens_before', c.tokens_before, 'tokens_after', c.tokens_after, 'handle', c.handle,
                    'bytes', c.bytes, 'session', coalesce(s.session, ''), 'dropped', coalesce(s.dropped, ''),
-                   'keep_days', c.keep_days, 'expires_at', {EXPIRES_AT}) END AS row
+                   'keep_days', c.keep_days, 'expires_at', {EXPIRES_AT_SQL}) END AS row
                  FROM (SELECT * FROM journal_compactions ORDER BY number LIMIT ?1) j
                    LEFT JOIN compactions c USING (owner, first_sha256, turns, sha256)
                    LEFT JOIN compaction_sessions s USING (owner, first_sha256, turns, sha256))
                WHERE before < ?2 ORDER BY n)"
         ))?
-        .query_row(params![MAX_VALUES, integer(MAX_BYTES as u64)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        .query_row(params![MAX_VALUES_PER_TRANSACTION, to_sql_integer(MAX_BYTES_PER_TRANSACTION as u64)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Records that the database committed the uploads. Outputs in `incomplete` lack pieces in the database, and are
-/// uploaded again from the beginning. Returns whether there is more to upload.
-pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<bool, Fault> {
+/// Records that the database has committed the uploads. The database lacks pieces of the outputs in
+/// `incomplete`, so these are uploaded again from the beginning. Returns whether there is more to upload.
+pub(crate) fn mark_uploaded(
+    connection: &Connection,
+    uploads: &Uploads,
+    incomplete: &[String],
+) -> Result<bool, StatementError> {
     connection
         .prepare_cached("DELETE FROM journal_compactions WHERE number <= ?1")?
-        .execute([uploads.summaries_through])?;
-    recoveries::note(connection, uploads.recoveries_through)?;
+        .execute([uploads.last_summary])?;
+    recoveries::mark_reported(connection, uploads.last_recovery)?;
     for OutputUpload { number, handle, next_piece, .. } in &uploads.outputs {
         let next_piece = if incomplete.contains(handle) { Some(0) } else { *next_piece };
         match next_piece {
@@ -179,7 +190,7 @@ pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[Str
                 .execute([*number])?,
         };
     }
-    Ok(are_due(connection)?)
+    Ok(has_uploads(connection)?)
 }
 
 /// Records that an output of another instance was used. Does nothing in a store that is not shared.

@@ -7,18 +7,19 @@ use rusqlite::Connection;
 use super::{MIGRATIONS, SCHEMA_MIGRATIONS};
 use crate::{LogFilter, Reader, Store, StoreError, StoreLocation};
 
-/// The table as the requirement defines it. The shell, the file and this text must match.
-const PC_7: &str = "CREATE TABLE partial_completion_log (
+/// The table as the requirement PC-7 defines it. The migration, the file in the store and the shell must
+/// agree with it.
+const REQUIRED_TABLE: &str = "CREATE TABLE partial_completion_log (
       id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, turn_number INTEGER NOT NULL, truncation_index INTEGER,
       initial_chunk_length INTEGER, resume_attempts INTEGER DEFAULT 0,
       final_status TEXT NOT NULL CHECK(final_status IN ('RESOLVED','EXHAUSTED')),
       timestamp TEXT NOT NULL DEFAULT (datetime('now')))";
 
-fn words(text: &str) -> String {
+fn normalize_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs the file of each migration in the original shell, which stops at the first error.
+/// Runs the file of each migration in the original `sqlite3` shell, which stops at the first error.
 fn run_in_shell(database: &Path) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -37,7 +38,7 @@ fn run_in_shell(database: &Path) {
 }
 
 #[test]
-fn migrations_run_twice_in_the_stock_sqlite_shell() {
+fn migrations_can_run_twice_in_the_sqlite_shell() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shell.db");
     run_in_shell(&path);
@@ -48,10 +49,10 @@ fn migrations_run_twice_in_the_stock_sqlite_shell() {
             row.get(0)
         })
         .unwrap();
-    assert_eq!(words(&sql), words(PC_7));
+    assert_eq!(normalize_spaces(&sql), normalize_spaces(REQUIRED_TABLE));
 
     let location = StoreLocation::sqlite(&path);
-    assert!(matches!(Reader::open(&location), Err(StoreError::Older { found: 0, .. })));
+    assert!(matches!(Reader::open(&location), Err(StoreError::OlderSchema { found: 0, .. })));
     let store = Store::open(&location).unwrap();
     assert!(store.recent(1, &LogFilter::default()).unwrap().is_empty());
     drop(store);
@@ -77,13 +78,13 @@ fn opening_twice_changes_nothing() {
 }
 
 #[test]
-fn no_added_column_is_named_like_the_truncation_index() {
+fn no_added_column_contains_truncation_index_in_its_name() {
     let text: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
     assert_eq!(text.matches("truncation_index").count(), 1);
 }
 
 #[test]
-fn a_store_of_another_version_is_refused() {
+fn a_store_of_another_version_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let newer = StoreLocation::sqlite(folder.path().join("newer.db"));
     let connection = Connection::open(newer.path()).unwrap();
@@ -92,8 +93,8 @@ fn a_store_of_another_version_is_refused() {
         .execute("INSERT INTO schema_migrations (version, name, sha256) VALUES (99, 'future', '')", [])
         .unwrap();
     drop(connection);
-    assert!(matches!(Store::open(&newer), Err(StoreError::Newer { found: 99, .. })));
-    assert!(matches!(Reader::open(&newer), Err(StoreError::Newer { found: 99, .. })));
+    assert!(matches!(Store::open(&newer), Err(StoreError::NewerSchema { found: 99, .. })));
+    assert!(matches!(Reader::open(&newer), Err(StoreError::NewerSchema { found: 99, .. })));
 
     let other = StoreLocation::sqlite(folder.path().join("other.db"));
     drop(Store::open(&other).unwrap());
@@ -105,7 +106,7 @@ fn a_store_of_another_version_is_refused() {
 }
 
 #[test]
-fn a_development_store_is_refused_unchanged_with_advice() {
+fn a_development_store_is_rejected_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let connection = Connection::open(location.path()).unwrap();

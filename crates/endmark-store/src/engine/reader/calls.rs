@@ -2,26 +2,29 @@
 
 use rusqlite::Row;
 
-use crate::calls::{Billing, Estimate, Tokens, UsageRow};
+use crate::calls::{Billing, TokenEstimate, Tokens, UsageRow};
 use crate::engine::Reader;
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::error::StoreError;
 
-/// Selects the columns of a call. The `usage` table and then [`EXTRA_TABLES`] are appended.
-pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
+/// Selects the columns of a call. The `usage` table and then [`EXTRA_TABLE_JOINS`] are appended.
+pub(crate) const SELECT_USAGE: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
   w.tokens_1h, t.prompt, t.output, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
 /// Joins the tables that contain further columns of a call.
-pub(crate) const EXTRA_TABLES: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
+pub(crate) const EXTRA_TABLE_JOINS: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates t USING (request_id, call)
   LEFT JOIN usage_billing b USING (request_id, call)";
 
 impl Reader {
-    /// Returns the upstream calls of one request, in the order in which they were made.
+    /// Returns the upstream calls of a request, in the order in which they were made.
     pub fn request_calls(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
-        self.calls(&format!("{ROW} usage {EXTRA_TABLES} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
+        self.calls(
+            &format!("{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} WHERE request_id = ?1 ORDER BY call"),
+            &[&request_id],
+        )
     }
 
     /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. Skips the first
@@ -33,7 +36,7 @@ impl Reader {
         but_for: u32,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
-            "{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
+            "{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
         );
         self.calls(&sql, &[&since, &identity, &but_for])
     }
@@ -42,7 +45,7 @@ impl Reader {
     pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(
             &format!(
-                "{ROW} usage {EXTRA_TABLES} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"
+                "{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"
             ),
             &[&limit],
         )
@@ -57,9 +60,9 @@ impl Reader {
         until: &str,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
-            "{ROW} (SELECT usage.* FROM usage_billing n CROSS JOIN usage
+            "{SELECT_USAGE} (SELECT usage.* FROM usage_billing n CROSS JOIN usage
                ON usage.request_id = n.request_id AND usage.call = n.call
-               WHERE usage.started_at >= ?1 AND usage.started_at < ?2 AND usage.session = coalesce(?3, usage.session)) {EXTRA_TABLES}"
+               WHERE usage.started_at >= ?1 AND usage.started_at < ?2 AND usage.session = coalesce(?3, usage.session)) {EXTRA_TABLE_JOINS}"
         );
         self.calls(&sql, &[&since, &until, &session])
     }
@@ -87,7 +90,7 @@ impl Reader {
 }
 
 pub(crate) fn read_usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(natural));
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(from_sql_integer));
     Ok(UsageRow {
         request_id: row.get(0)?,
         call: row.get(1)?,
@@ -123,9 +126,9 @@ pub(crate) fn read_usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
             completion_audio: count(34)?.unwrap_or(0),
             web_searches: count(35)?.unwrap_or(0),
         },
-        sent_bytes: natural(row.get(23)?),
+        sent_bytes: from_sql_integer(row.get(23)?),
         received_bytes: count(24)?,
-        estimate: count(29)?.zip(count(30)?).map(|(prompt, output)| Estimate { prompt, output }),
+        estimate: count(29)?.zip(count(30)?).map(|(prompt, output)| TokenEstimate { prompt, output }),
         first_byte_ms: row.get(25)?,
         total_ms: row.get(26)?,
     })

@@ -1,4 +1,4 @@
-//! Compares budgets with the ledger: checks that the charge for each call matches its row.
+//! Compares budgets with the ledger: the charge for each call must match the call's row.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use endmark_context::budget::{Period, Scope, Unit, Zone};
 
 use crate::calls::UsageRow;
 use crate::engine::Reader;
-use crate::engine::integers::natural;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
+use crate::engine::integers::from_sql_integer;
+use crate::engine::reader::calls::{EXTRA_TABLE_JOINS, SELECT_USAGE, read_usage_row};
 use crate::error::StoreError;
 
 /// A budget that differs from the ledger.
@@ -28,12 +28,12 @@ pub struct BudgetDifference {
     pub wrong_calls: u64,
 }
 
-/// A subject and a window.
-type Place = (String, String);
+/// A subject and a window, which identify a budget of one scope and unit.
+type BudgetSubject = (String, String);
 
 impl Reader {
-    /// Returns the first budget of this scope and unit that differs from the ledger. Returns `None` if every call
-    /// since the first charge of each budget was charged correctly. This reads all these calls, and blocks.
+    /// Returns the first budget of this scope and unit that differs from the ledger. Returns `None` if every
+    /// call since the first charge of each budget was charged correctly. Reads all these calls, and blocks.
     pub fn budget_difference(
         &self,
         scope: Scope,
@@ -46,7 +46,7 @@ impl Reader {
                 return Ok(None);
             };
             let sql = format!(
-                "{ROW} usage {EXTRA_TABLES} LEFT JOIN (SELECT request_id, call, subject AS charged_to, window, held, spent
+                "{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} LEFT JOIN (SELECT request_id, call, subject AS charged_to, window, held, spent
                    FROM budget_entries WHERE scope = ?1 AND unit = ?2) e USING (request_id, call)
                  WHERE started_at >= ?3"
             )
@@ -60,7 +60,9 @@ impl Reader {
                 if let Some(place) = charged {
                     let (held, spent): (i64, Option<i64>) = (row.get("held")?, row.get("spent")?);
                     let is_wrong = unit == Unit::Tokens
-                        && spent.is_some_and(|spent| !may_have_charged(&call, natural(held), natural(spent)));
+                        && spent.is_some_and(|spent| {
+                            !may_have_charged(&call, from_sql_integer(held), from_sql_integer(spent))
+                        });
                     if let Some(budget) = budgets.get_mut(&place).filter(|_| is_wrong) {
                         budget.wrong_calls += 1;
                     }
@@ -89,7 +91,11 @@ impl Reader {
     }
 
     /// Returns the start time of the first call that was charged to each budget.
-    fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, ComparedCharges>> {
+    fn first_charges(
+        &self,
+        scope: Scope,
+        unit: Unit,
+    ) -> rusqlite::Result<HashMap<BudgetSubject, ComparedCharges>> {
         self.connection()
             .prepare(
                 "SELECT subject, window, min(started_at) FROM budget_entries JOIN usage USING (request_id, call)
@@ -118,7 +124,7 @@ fn was_killed(call: &UsageRow) -> bool {
     call.ended_at.is_none()
 }
 
-/// Whether this amount is a valid charge for a call with this reservation.
+/// Whether this amount is a valid charge for a call with this hold.
 fn may_have_charged(call: &UsageRow, held: u64, spent: u64) -> bool {
     if was_killed(call) {
         return spent == held;

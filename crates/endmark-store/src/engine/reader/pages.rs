@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Row, ToSql, named_params};
 
-use endmark_context::budget::Rule;
+use endmark_context::budget::BudgetRule;
 
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
 use crate::engine::compactions::parse_dropped;
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
 
@@ -36,7 +36,7 @@ pub struct CompactionRow {
     pub created_at: String,
     /// Hash of the session; empty if unknown.
     pub session: String,
-    /// Amounts that are no longer kept in full, by kind.
+    /// Amounts that the summary no longer contains in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -57,7 +57,7 @@ pub struct SessionOutput {
 
 /// Position of a budget in the list of all budgets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetPlace {
+pub struct BudgetPosition {
     /// The window.
     pub window: String,
     /// Scope of the budget.
@@ -68,7 +68,7 @@ pub struct BudgetPlace {
     pub unit: String,
 }
 
-impl BudgetPlace {
+impl BudgetPosition {
     /// Returns the position of a row.
     pub fn new(row: &BudgetRow) -> Self {
         Self {
@@ -118,8 +118,8 @@ impl Reader {
                     Ok(SessionOutput {
                         handle: row.get(0)?,
                         format: row.get(1)?,
-                        bytes: natural(row.get(2)?),
-                        lines: natural(row.get(3)?),
+                        bytes: from_sql_integer(row.get(2)?),
+                        lines: from_sql_integer(row.get(3)?),
                         created_at: row.get(4)?,
                     })
                 })?
@@ -128,7 +128,7 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the runs whose own key was used for calls in a session, newest first, at most `limit`.
+    /// Returns the runs whose own keys were used for calls in a session, newest first, at most `limit`.
     pub fn session_runs(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "id IN (SELECT substr(credential, 5) FROM usage
@@ -138,11 +138,11 @@ impl Reader {
         )
     }
 
-    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This reads the
-    /// counters and does not sum the entries, so `recomputed` repeats the counters.
+    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. Reads
+    /// only the counters and does not sum the entries, so `recomputed` contains the counters too.
     pub fn budgets_after(
         &self,
-        place: Option<&BudgetPlace>,
+        place: Option<&BudgetPosition>,
         limit: u32,
     ) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
@@ -170,11 +170,11 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the budgets of a rule in one window that are at least `percent` percent spent or reserved, fullest
-    /// first.
+    /// Returns the budgets of a rule in one window whose spent and held amounts reach at least `percent`
+    /// percent of the limit, fullest first.
     pub fn budgets_near_limit(
         &self,
-        rule: Rule,
+        rule: BudgetRule,
         window: &str,
         subject: Option<&str>,
         percent: u32,
@@ -194,7 +194,7 @@ impl Reader {
                         subject,
                         window,
                         rule.unit.name(),
-                        crate::engine::integers::integer(rule.limit),
+                        crate::engine::integers::to_sql_integer(rule.limit),
                         percent,
                         limit,
                     ),
@@ -207,11 +207,11 @@ impl Reader {
 }
 
 fn read_compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
-    let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+    let amount = |column: usize| row.get::<_, i64>(column).map(from_sql_integer);
     let owner: String = row.get(1)?;
     Ok(CompactionRow {
         id: row.get(0)?,
-        client: owner.strip_prefix(crate::compactions::CLIENT).unwrap_or(&owner).to_owned(),
+        client: owner.strip_prefix(crate::compactions::CLIENT_OWNER_PREFIX).unwrap_or(&owner).to_owned(),
         mode: row.get(2)?,
         turns: amount(3)?,
         tokens_before: amount(4)?,
@@ -225,7 +225,7 @@ fn read_compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
 }
 
 fn read_budget(row: &Row<'_>) -> rusqlite::Result<BudgetRow> {
-    let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+    let amount = |column: usize| row.get::<_, i64>(column).map(from_sql_integer);
     let (spent, held) = (amount(4)?, amount(5)?);
     Ok(BudgetRow {
         scope: row.get(0)?,

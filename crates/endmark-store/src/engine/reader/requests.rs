@@ -1,19 +1,19 @@
-//! Lists of requests and sessions, newest first.
+//! Lists requests and sessions, newest first.
 
 use rusqlite::{ToSql, params_from_iter};
 
 use super::summary::REPLY_PURPOSES;
 use crate::calls::UsageRow;
 use crate::engine::Reader;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW};
+use crate::engine::reader::calls::{EXTRA_TABLE_JOINS, SELECT_USAGE};
 use crate::error::StoreError;
-use crate::records::{LEFT_BY_OWN_LIMIT, LogRow, Recovery};
+use crate::records::{REASON_CLIENT_LIMIT, Recovery, RecoveryRow};
 use crate::refusals::RefusedRequest;
 
-/// Maximum number of requests that one page scans, so that the cost is bounded even if nothing matches the filter.
-const MAX_SCANNED: u32 = 250_000;
+/// Maximum number of requests that one page scans. It limits the cost if few requests match the filter.
+const MAX_SCANNED_REQUESTS: u32 = 250_000;
 
-/// The same limit for cut replies. Each needs a lookup of its outcome, which takes 7 µs on a busy core.
+/// The same limit for cut replies. Each needs a lookup of its outcome, which costs 7 µs on a busy core.
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
 /// Maximum number of candidates whose calls one page reads.
@@ -24,16 +24,16 @@ const CUT_OUTCOMES: [&str; 7] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "exhausted"];
 
 /// Outcome of a request while the continuation of its cut reply is being requested.
-const RECOVERING: &str = "recovering";
+const RECOVERING_OUTCOME: &str = "recovering";
 
 /// Outcome of a request that the gateway answered with its own error, before any upstream call.
-const REFUSED: &str = "refused";
+const REFUSED_OUTCOME: &str = "refused";
 
 /// Selects the requests of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply.
-    /// `any-cut` selects requests whose reply was cut.
+    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply,
+    /// and `any-cut` selects requests whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -55,7 +55,7 @@ pub struct RequestRow {
     /// The upstream calls in order; empty for a refused request.
     pub calls: Vec<UsageRow>,
     /// The cut parts of the reply.
-    pub cuts: Vec<LogRow>,
+    pub cuts: Vec<RecoveryRow>,
     /// The outcome: one of those in the response header, or `recovering`, `cancelled`, `interrupted`,
     /// `failed`, `unread` or `refused`.
     pub outcome: String,
@@ -66,7 +66,7 @@ pub struct RequestRow {
 /// Everything about a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestRecords {
-    /// Its cut parts, or one of them; `None` if none was cut.
+    /// The cut parts of the request, or the recovery with this number. `None` if no part was cut.
     pub recovery: Option<Recovery>,
     /// The request with its calls, if they are recorded.
     pub request: Option<RequestRow>,
@@ -101,14 +101,14 @@ impl<'f> PageBuilder<'f> {
         Self { filter, limit: limit as usize, page: RequestPage::default() }
     }
 
-    /// Returns the page if it is full. The next one then starts after the last visited candidate.
+    /// Returns the page if it is full. The next page then starts after the last visited candidate.
     pub(crate) fn take_full(&mut self) -> Option<RequestPage> {
         (self.page.rows.len() >= self.limit).then(|| std::mem::take(&mut self.page))
     }
 
-    /// Visits a candidate. Returns whether its request is not in the page yet: a request with several cut replies is a
-    /// candidate for each.
-    pub(crate) fn visit(&mut self, candidate: &(String, String)) -> bool {
+    /// Visits a candidate. Returns whether its request is not in the page yet, because a request is a
+    /// candidate once for each of its cut replies.
+    pub(crate) fn record_visit(&mut self, candidate: &(String, String)) -> bool {
         self.page.next = Some(candidate.clone());
         !self.page.rows.iter().any(|row| row.request_id() == candidate.1)
     }
@@ -120,7 +120,7 @@ impl<'f> PageBuilder<'f> {
         }
     }
 
-    /// Returns the page after all of its candidates were visited. `end` is where the scan reached its limit.
+    /// Returns the page after all candidates were visited. `end` is where the scan reached its limit.
     pub(crate) fn finish(mut self, candidates: usize, end: Option<(String, String)>) -> RequestPage {
         let last = self.page.next.filter(|_| candidates >= MAX_CANDIDATES as usize);
         self.page.next = end.or(last);
@@ -128,9 +128,9 @@ impl<'f> PageBuilder<'f> {
     }
 }
 
-/// The values by which requests can be filtered.
+/// The values that the filter of a list offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequestChoices {
+pub struct RequestFilterOptions {
     /// Names of models.
     pub models: Vec<String>,
     /// Names of upstreams.
@@ -140,19 +140,19 @@ pub struct RequestChoices {
 }
 
 impl RequestFilter {
-    /// Whether every request with this outcome has a cut reply.
-    pub(crate) fn is_of_cut_replies(&self) -> bool {
+    /// Whether all requests with this outcome have a cut reply.
+    pub(crate) fn selects_only_cut_replies(&self) -> bool {
         self.outcome
             .as_deref()
             .is_some_and(|wanted| ["look", "any-cut"].contains(&wanted) || CUT_OUTCOMES.contains(&wanted))
-            // Requests of these outcomes may have no verdict, because the client disconnected or the gateway
-            // ended earlier.
+            // Requests with these outcomes may have no verdict, because the client disconnected or the
+            // gateway ended before.
             && !matches!(self.outcome.as_deref(), Some("cancelled" | "interrupted"))
     }
 }
 
 impl RequestRow {
-    pub(crate) fn new(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
+    pub(crate) fn new(calls: Vec<UsageRow>, cuts: Vec<RecoveryRow>) -> Self {
         let worst =
             cuts.iter().filter_map(|cut| CUT_OUTCOMES.iter().position(|word| *word == cut.outcome)).max();
         let reply = calls.iter().rev().find(|call| REPLY_PURPOSES.contains(&call.purpose.as_str()));
@@ -167,7 +167,7 @@ impl RequestRow {
 
     /// Returns the row of a request that the gateway refused.
     pub fn from_refusal(refusal: RefusedRequest) -> Self {
-        Self { outcome: REFUSED.to_owned(), refusal: Some(refusal), ..Self::default() }
+        Self { outcome: REFUSED_OUTCOME.to_owned(), refusal: Some(refusal), ..Self::default() }
     }
 
     /// Returns the request's id.
@@ -215,7 +215,7 @@ impl RequestRow {
     pub fn needs_attention(&self) -> bool {
         match self.outcome.as_str() {
             "exhausted" | "interrupted" => true,
-            "cut" => self.cuts.iter().any(|cut| cut.outcome == "cut" && cut.reason != LEFT_BY_OWN_LIMIT),
+            "cut" => self.cuts.iter().any(|cut| cut.outcome == "cut" && cut.reason != REASON_CLIENT_LIMIT),
             _ => false,
         }
     }
@@ -250,7 +250,7 @@ impl Reader {
                 if let Some(full) = page.take_full() {
                     return Ok(full);
                 }
-                if page.visit(candidate) {
+                if page.record_visit(candidate) {
                     self.request_row(&candidate.1)?.into_iter().for_each(|row| page.add(row));
                 }
             }
@@ -281,26 +281,26 @@ impl Reader {
         if row.outcome == "cut" && row.cuts.is_empty() {
             let sql = "SELECT EXISTS (SELECT 1 FROM open_recoveries WHERE request_id = ?1)";
             if self.connection().prepare_cached(sql)?.query_row([id], |row| row.get(0))? {
-                RECOVERING.clone_into(&mut row.outcome);
+                RECOVERING_OUTCOME.clone_into(&mut row.outcome);
             }
         }
         Ok(Some(row))
     }
 
-    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also returns the
-    /// start of the next page.
+    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also
+    /// returns where the next page starts.
     #[expect(clippy::type_complexity, reason = "two places in a list")]
     fn candidates(
         &self,
         filter: &RequestFilter,
     ) -> rusqlite::Result<(Vec<(String, String)>, Option<(String, String)>)> {
-        let is_cut = filter.is_of_cut_replies();
+        let is_cut = filter.selects_only_cut_replies();
         let (index, only) = match (&filter.session, is_cut) {
             (Some(_), _) => ("usage_sessions", "call = 1"),
             (None, true) => ("usage_cut", "verdict = 'cut'"),
             (None, false) => ("usage_requests", "call = 1"),
         };
-        let most = if index == "usage_cut" { MAX_SCANNED_CUTS } else { MAX_SCANNED };
+        let most = if index == "usage_cut" { MAX_SCANNED_CUTS } else { MAX_SCANNED_REQUESTS };
         let mut values: Vec<&dyn ToSql> = Vec::new();
         let mut scanned = format!("FROM usage INDEXED BY {index} WHERE {only}");
         if let Some(session) = &filter.session {
@@ -402,13 +402,13 @@ impl Reader {
         self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the existing values by which requests can be filtered.
-    pub fn request_choices(&self) -> Result<RequestChoices, StoreError> {
+    /// Returns the values of models, upstreams and clients that the filter can offer.
+    pub fn request_filter_options(&self) -> Result<RequestFilterOptions, StoreError> {
         let words = |sql: &str| -> rusqlite::Result<Vec<String>> {
             self.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()
         };
         let read = || {
-            Ok(RequestChoices {
+            Ok(RequestFilterOptions {
                 models: words(
                     "SELECT model FROM usage_classes UNION SELECT model FROM usage WHERE is_summed = 0 ORDER BY 1",
                 )?,
@@ -431,7 +431,7 @@ impl Reader {
         values: &[&dyn ToSql],
     ) -> rusqlite::Result<Vec<UsageRow>> {
         self.connection()
-            .prepare_cached(&format!("{ROW} {from} {EXTRA_TABLES} WHERE {condition}"))?
+            .prepare_cached(&format!("{SELECT_USAGE} {from} {EXTRA_TABLE_JOINS} WHERE {condition}"))?
             .query_map(values, super::calls::read_usage_row)?
             .collect()
     }
@@ -444,7 +444,7 @@ mod tests {
     use super::*;
     use crate::{Store, StoreLocation};
 
-    fn write(connection: &Connection, at: usize, verdict: Option<&str>, model: &str) {
+    fn insert_call(connection: &Connection, at: usize, verdict: Option<&str>, model: &str) {
         connection
             .execute(
                 "INSERT INTO usage (request_id, call, purpose, session, upstream, format, model, streamed, mode, started_at,
@@ -454,7 +454,7 @@ mod tests {
             .unwrap();
     }
 
-    fn log(connection: &Connection, at: i64, outcome: &str, reason: &str) {
+    fn insert_recovery(connection: &Connection, at: i64, outcome: &str, reason: &str) {
         connection
             .execute(
                 "INSERT INTO partial_completion_log (id, task_id, turn_number, resume_attempts, final_status)
@@ -482,15 +482,15 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            write(&connection, at, verdict, if at == 0 { "other" } else { "m" });
+            insert_call(&connection, at, verdict, if at == 0 { "other" } else { "m" });
         }
         connection.execute("UPDATE usage SET ending = 'cancelled' WHERE request_id = 'r5'", []).unwrap();
         connection.execute("UPDATE usage SET http_status = 500 WHERE request_id = 'r6'", []).unwrap();
-        log(&connection, 1, "cut", LEFT_BY_OWN_LIMIT);
-        log(&connection, 2, "exhausted", "no continuation fits");
-        log(&connection, 3, "resumed", "the rest was joined");
+        insert_recovery(&connection, 1, "cut", REASON_CLIENT_LIMIT);
+        insert_recovery(&connection, 2, "exhausted", "no continuation fits");
+        insert_recovery(&connection, 3, "resumed", "the rest was joined");
         let reader = Reader::open(&location).unwrap();
-        assert_eq!(reader.request_choices().unwrap().models, ["m", "other"]);
+        assert_eq!(reader.request_filter_options().unwrap().models, ["m", "other"]);
         let ids = |filter: &RequestFilter, limit| {
             let page = reader.requests(filter, limit).unwrap();
             let ids: Vec<String> = page.rows.iter().map(|row| row.calls[0].request_id.clone()).collect();

@@ -3,12 +3,12 @@
 use rusqlite::{OptionalExtension as _, Row};
 
 use crate::engine::Reader;
-use crate::engine::integers::natural;
+use crate::engine::integers::from_sql_integer;
 use crate::error::StoreError;
 use crate::owner;
-use crate::runs::{RunCursor, RunRecord, RunTask, StoredRun, StoredRunEvent};
+use crate::runs::{RunCursor, RunRecord, RunResumeState, StoredRun, StoredRunEvent};
 
-const COLUMNS: &str =
+const RUN_COLUMNS: &str =
     "SELECT id, state, reason, agent, command, folder, artifact, template, attempt, max_attempts, process,
   session, model, input_tokens, output_tokens, largest_call_tokens, limit_tokens, context_exhaustion_risk,
   cost_nanodollars, verdict, evidence, findings, started_at, updated_at, ended_at, owner,
@@ -28,7 +28,8 @@ impl Reader {
         self.runs_where(end, &[&started_at, &id, &limit])
     }
 
-    /// Returns the name of the instance to which this journal belongs. Empty if the file is not a journal.
+    /// Returns the name of the instance to which this journal belongs, or an empty text if the file is not a
+    /// journal.
     pub(crate) fn instance(&self) -> Result<String, StoreError> {
         let read =
             || self.connection.query_row("SELECT instance FROM journal", [], |row| row.get(0)).optional();
@@ -42,7 +43,7 @@ impl Reader {
     ) -> Result<Vec<StoredRun>, StoreError> {
         let read = || {
             self.connection
-                .prepare(&format!("{COLUMNS} WHERE {end}"))?
+                .prepare(&format!("{RUN_COLUMNS} WHERE {end}"))?
                 .query_map(values, |row| self.read_run(row))?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
@@ -52,7 +53,7 @@ impl Reader {
     /// Returns one run by its id, or by a unique prefix of it.
     pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
         let read = || {
-            let of = |end: &str| format!("{COLUMNS} WHERE {end}");
+            let of = |end: &str| format!("{RUN_COLUMNS} WHERE {end}");
             let exact =
                 self.connection.query_row(&of("id = ?1"), [id], |row| self.read_run(row)).optional()?;
             if exact.is_some() || id.is_empty() {
@@ -68,7 +69,7 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the events after this number, in order, of one run or of all runs, at most `limit`.
+    /// Returns at most `limit` events after this number, in order, of one run or of all runs.
     pub fn run_events(
         &self,
         run_id: Option<&str>,
@@ -95,7 +96,7 @@ impl Reader {
     }
 
     fn read_run(&self, row: &Row<'_>) -> rusqlite::Result<StoredRun> {
-        let count = |index| row.get::<_, Option<i64>>(index).map(|value| value.map(natural));
+        let count = |index| row.get::<_, Option<i64>>(index).map(|value| value.map(from_sql_integer));
         let ended_at: Option<String> = row.get(24)?;
         let owner: String = row.get(25)?;
         Ok(StoredRun {
@@ -113,8 +114,8 @@ impl Reader {
                 process: row.get(10)?,
                 session: row.get(11)?,
                 model: row.get(12)?,
-                input_tokens: natural(row.get(13)?),
-                output_tokens: natural(row.get(14)?),
+                input_tokens: from_sql_integer(row.get(13)?),
+                output_tokens: from_sql_integer(row.get(14)?),
                 largest_call_tokens: count(15)?,
                 limit_tokens: count(16)?,
                 context_exhaustion_risk: row.get(17)?,
@@ -124,11 +125,11 @@ impl Reader {
                 findings: count(21)?,
                 name: row.get(26)?,
                 task: match row.get(27)? {
-                    Some(asked) => Some(RunTask {
+                    Some(asked) => Some(RunResumeState {
                         prompt_text: asked,
-                        seconds: natural(row.get(28)?),
-                        session_input_tokens: natural(row.get(29)?),
-                        session_output_tokens: natural(row.get(30)?),
+                        seconds: from_sql_integer(row.get(28)?),
+                        session_input_tokens: from_sql_integer(row.get(29)?),
+                        session_output_tokens: from_sql_integer(row.get(30)?),
                     }),
                     None => None,
                 },

@@ -1,4 +1,4 @@
-//! Summarises the ledger over a span of time: the number of cut replies, their outcomes and their costs.
+//! Summarises the ledger over a span of time: cut replies, their outcomes and their costs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use super::CountedCalls;
 use crate::calls::UsageRow;
 use crate::counted::CallSums;
 use crate::engine::Reader;
-use crate::engine::sums::{Dimension, Grain};
+use crate::engine::sums::{Dimension, SumPeriod};
 use crate::error::StoreError;
 
 /// Summary of the requests of one day, upstream and model.
@@ -21,11 +21,11 @@ pub struct UsageSummary {
     pub model: String,
     /// Upstream calls for replies, including failed attempts.
     pub calls: u64,
-    /// Replies with a verdict.
+    /// Replies that were judged.
     pub judged: u64,
-    /// Replies among these that were cut.
+    /// Judged replies that were cut.
     pub cut: u64,
-    /// Calls that ended without a reply to judge: refused, lost or cancelled.
+    /// Calls without a reply that could be judged: they were refused, lost or cancelled.
     pub without_reply: u64,
     /// Calls whose process was killed.
     pub interrupted: u64,
@@ -51,9 +51,9 @@ pub struct CutSummary {
     pub replies: u64,
     /// Tokens that one continuation of each reply would resend: the prompt and the received part of the reply.
     pub resent_tokens: u64,
-    /// How many of these replies have estimated token counts.
+    /// Number of these replies with estimated token counts.
     pub estimated: u64,
-    /// How many of the replies that stayed cut reached a limit that their client set.
+    /// Number of the replies that stayed cut because of a limit that their client had set.
     pub at_own_limit: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct CutPeriod {
 
 /// The data of a report about cuts.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct UsageReport {
+pub struct CutReport {
     /// Summaries by day, upstream and model, in that order.
     pub days: Vec<UsageSummary>,
     /// Cut replies by upstream, model, kind and outcome.
@@ -80,10 +80,10 @@ pub struct UsageReport {
     /// Total number of requests.
     pub requests: u64,
     /// Recovery calls whose price cannot be derived from token sums.
-    pub recoveries_billed_apart: Vec<UsageRow>,
+    pub separately_billed_recoveries: Vec<UsageRow>,
 }
 
-/// A timestamp that sorts after every row.
+/// A timestamp that is later than that of any row.
 const END_OF_TIME: &str = "9999-12-31 23:59:59";
 
 /// The purposes of calls that request a reply.
@@ -92,29 +92,29 @@ pub(crate) const REPLY_PURPOSES: [&str; 5] = ["reply", "retry", "fallback", "clo
 const RECOVERY_PURPOSES: [&str; 2] = ["resume", "correction"];
 
 impl Reader {
-    /// Returns the ledger's data for the last `seconds` seconds. The sums of calls that recovered replies are
-    /// passed to `of_recovery`.
+    /// Returns the ledger's data for the last `seconds` seconds. Passes the sums of recovery calls to
+    /// `of_recovery`.
     pub fn usage_since(
         &self,
         seconds: u64,
         of_recovery: impl FnMut(&CountedCalls<'_>),
-    ) -> Result<UsageReport, StoreError> {
-        let from = self.exactly_before(seconds)?;
+    ) -> Result<CutReport, StoreError> {
+        let from = self.time_ago(seconds)?;
         self.usage_between(&from, END_OF_TIME, of_recovery)
     }
 
-    /// Returns the ledger's data for the span of equal length that precedes the last `seconds` seconds.
-    pub fn usage_before(
+    /// Returns the ledger's data for the `seconds` seconds before the last `seconds` seconds.
+    pub fn usage_of_previous_span(
         &self,
         seconds: u64,
         of_recovery: impl FnMut(&CountedCalls<'_>),
-    ) -> Result<UsageReport, StoreError> {
-        let (from, until) = (self.exactly_before(seconds.saturating_mul(2))?, self.exactly_before(seconds)?);
+    ) -> Result<CutReport, StoreError> {
+        let (from, until) = (self.time_ago(seconds.saturating_mul(2))?, self.time_ago(seconds)?);
         self.usage_between(&from, &until, of_recovery)
     }
 
     /// Returns the time `seconds` seconds ago, with milliseconds.
-    fn exactly_before(&self, seconds: u64) -> Result<String, StoreError> {
+    fn time_ago(&self, seconds: u64) -> Result<String, StoreError> {
         // SQLite's calendar begins with the year 0.
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(60_000_000_000);
         let read = self.connection().query_row(
@@ -130,29 +130,29 @@ impl Reader {
         from: &str,
         until: &str,
         mut of_recovery: impl FnMut(&CountedCalls<'_>),
-    ) -> Result<UsageReport, StoreError> {
+    ) -> Result<CutReport, StoreError> {
         let (cuts, cut_periods) = self.cut_replies(from, until).map_err(|error| self.store_error(&error))?;
-        let mut parts = ReportParts::default();
+        let mut parts = CutReportBuilder::default();
         self.sums((Dimension::Nothing, None), from, until, |summed| parts.add(summed, &mut of_recovery))?;
         let billed_apart = self.separately_billed_calls(None, from, until)?;
         Ok(parts.finish(cuts, cut_periods, billed_apart))
     }
 }
 
-/// A report while sums of calls are added.
+/// The parts of a report to which sums of calls are added.
 #[derive(Default)]
-pub(crate) struct ReportParts {
-    days: BTreeMap<Day, CallSums>,
+pub(crate) struct CutReportBuilder {
+    days: BTreeMap<DayKey, CallSums>,
     requests: u64,
 }
 
-impl ReportParts {
-    /// Adds sums of calls. Those of calls that recovered replies are passed on.
+impl CutReportBuilder {
+    /// Adds sums of calls. Passes the sums of recovery calls to `of_recovery`.
     pub(crate) fn add(&mut self, summed: &CountedCalls<'_>, of_recovery: &mut impl FnMut(&CountedCalls<'_>)) {
-        let CountedCalls { sample_time: at, class, sums, .. } = summed;
+        let CountedCalls { started_at: at, class, sums, .. } = summed;
         self.requests += sums.requests;
         if REPLY_PURPOSES.contains(&class.purpose.as_str()) {
-            let day = Grain::Day.period_of(at).to_owned();
+            let day = SumPeriod::Day.period_of(at).to_owned();
             let place = (Reverse(day), class.upstream.clone(), class.model.clone());
             let day = self.days.entry(place).or_default();
             *day = day.plus(sums);
@@ -161,27 +161,28 @@ impl ReportParts {
         }
     }
 
-    /// Returns the report, with cut replies and calls whose price cannot be derived from sums of tokens.
+    /// Returns the report, completed with cut replies and with calls whose price cannot be derived from token
+    /// sums.
     pub(crate) fn finish(
         self,
         cuts: Vec<CutSummary>,
         cut_periods: Vec<CutPeriod>,
         mut billed_apart: Vec<UsageRow>,
-    ) -> UsageReport {
+    ) -> CutReport {
         billed_apart.retain(|call| RECOVERY_PURPOSES.contains(&call.purpose.as_str()));
-        UsageReport {
-            days: self.days.into_iter().map(day).collect(),
+        CutReport {
+            days: self.days.into_iter().map(daily_summary).collect(),
             cuts,
             cut_periods,
             requests: self.requests,
-            recoveries_billed_apart: billed_apart,
+            separately_billed_recoveries: billed_apart,
         }
     }
 }
 
-type Day = (Reverse<String>, String, String);
+type DayKey = (Reverse<String>, String, String);
 
-fn day(((Reverse(day), upstream, model), sums): (Day, CallSums)) -> UsageSummary {
+fn daily_summary(((Reverse(day), upstream, model), sums): (DayKey, CallSums)) -> UsageSummary {
     UsageSummary {
         day,
         upstream,

@@ -6,17 +6,17 @@ use rusqlite::{Row, ToSql, params};
 
 use crate::calls::UsageRow;
 use crate::counted::{CallClass, CallSums, classify};
-use crate::engine::integers::natural;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
-use crate::engine::sums::{Dimension, Grain, SumKey, Summing, UNSUMMED_CALLS};
+use crate::engine::integers::from_sql_integer;
+use crate::engine::reader::calls::{EXTRA_TABLE_JOINS, SELECT_USAGE, read_usage_row};
+use crate::engine::sums::{Dimension, SumKey, SumPeriod, SumsToAdd, UNSUMMED_CALLS};
 use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
 
-/// Sums of calls that are counted together.
+/// The sums of the calls of one class.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedCalls<'a> {
-    /// When the calls began: the day, as `YYYY-MM-DD` in UTC, and optionally the time.
-    pub sample_time: &'a str,
+    /// When the calls began: the day as `YYYY-MM-DD` in UTC, or the full start time.
+    pub started_at: &'a str,
     /// The session or the client's key, if the sums are grouped by it.
     pub key: &'a str,
     /// The class of the calls.
@@ -25,16 +25,16 @@ pub struct CountedCalls<'a> {
     pub sums: &'a CallSums,
 }
 
-/// A span of time, in the store's timestamp format.
-struct Span<'a> {
+/// A span of time from `since` to before `until`, in the store's timestamp format.
+struct TimeSpan<'a> {
     since: &'a str,
     until: &'a str,
 }
 
-impl<'a> Span<'a> {
+impl<'a> TimeSpan<'a> {
     /// Returns the days or hours at the ends of the span that are only partly inside it.
-    fn ends(&self, grain: Grain) -> Vec<&'a str> {
-        let (opens, closes) = bounds(grain);
+    fn partial_periods(&self, grain: SumPeriod) -> Vec<&'a str> {
+        let (opens, closes) = suffix_bounds(grain);
         let mut ends = vec![grain.period_of(self.since), grain.period_of(self.until)];
         ends.dedup();
         ends.retain(|end| {
@@ -44,18 +44,19 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Returns the suffix of a period's first timestamp, and a suffix that sorts after all its timestamps.
-fn bounds(grain: Grain) -> (&'static str, &'static str) {
+/// Returns the suffix of a period's first timestamp, and a suffix that is greater than those of all its
+/// timestamps.
+fn suffix_bounds(grain: SumPeriod) -> (&'static str, &'static str) {
     match grain {
-        Grain::Day => (" 00:00:00", " 24"),
-        Grain::Hour => (":00:00", ":60"),
+        SumPeriod::Day => (" 00:00:00", " 24"),
+        SumPeriod::Hour => (":00:00", ":60"),
     }
 }
 
 impl Reader {
-    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to
-    /// `each`. The sums of one group may arrive in several parts and in any order. `only` restricts the calls to one
-    /// session or key.
+    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`,
+    /// UTC) to `each`. The sums of one group may be passed in several parts and in any order. `only`
+    /// restricts the calls to one session or key.
     pub fn sums(
         &self,
         (by, only): (Dimension, Option<&str>),
@@ -64,16 +65,16 @@ impl Reader {
         mut each: impl FnMut(&CountedCalls<'_>),
     ) -> Result<(), StoreError> {
         let mut read = || -> rusqlite::Result<()> {
-            // Read everything in one transaction, because calls move into the table of sums meanwhile.
+            // Read everything in one transaction, because the writer may sum calls in between.
             let moment = self.connection().unchecked_transaction()?;
-            let span = Span { since, until };
+            let span = TimeSpan { since, until };
             let by_key = (by, only);
             let classes = self.classes()?;
-            let days = (Grain::Day.period_of(since), Grain::Day.period_of(until));
-            self.whole_periods(Grain::Day, by_key, &span, days, &classes, &mut each)?;
-            for day in span.ends(Grain::Day) {
+            let days = (SumPeriod::Day.period_of(since), SumPeriod::Day.period_of(until));
+            self.whole_periods(SumPeriod::Day, by_key, &span, days, &classes, &mut each)?;
+            for day in span.partial_periods(SumPeriod::Day) {
                 self.whole_periods(
-                    Grain::Hour,
+                    SumPeriod::Hour,
                     by_key,
                     &span,
                     (day, &format!("{day} 24")),
@@ -81,14 +82,14 @@ impl Reader {
                     &mut each,
                 )?;
             }
-            let hours = span.ends(Grain::Hour);
+            let hours = span.partial_periods(SumPeriod::Hour);
             let mut each_call = |call: &UsageRow| {
                 if only.is_some_and(|only| only != by.key(call)) {
                     return;
                 }
                 let (class, sums) = classify(call);
                 each(&CountedCalls {
-                    sample_time: &call.started_at,
+                    started_at: &call.started_at,
                     key: by.key(call),
                     class: &class,
                     sums: &sums,
@@ -96,11 +97,13 @@ impl Reader {
             };
             for hour in &hours {
                 let (from, to) = (since.max(hour).to_owned(), format!("{hour}:60"));
-                let sql = format!("{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND started_at < ?2");
+                let sql = format!(
+                    "{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} WHERE started_at >= ?1 AND started_at < ?2"
+                );
                 self.each_row(&sql, &[&from, &to.as_str().min(until)], &mut each_call)?;
             }
             let sql = format!(
-                "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 AND started_at >= ?1 AND started_at < ?2"
+                "{SELECT_USAGE} {UNSUMMED_CALLS} {EXTRA_TABLE_JOINS} WHERE is_summed = 0 AND started_at >= ?1 AND started_at < ?2"
             );
             self.each_row(&sql, &[&since, &until], &mut |call| {
                 if !hours.iter().any(|hour| call.started_at.starts_with(hour)) {
@@ -112,12 +115,12 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Passes the days or hours between two times that lie completely inside the span.
+    /// Passes the days or hours between two times that are completely inside the span.
     fn whole_periods(
         &self,
-        grain: Grain,
+        grain: SumPeriod,
         (by, only): (Dimension, Option<&str>),
-        span: &Span<'_>,
+        span: &TimeSpan<'_>,
         (first, last): (&str, &str),
         classes: &HashMap<i64, CallClass>,
         each: &mut impl FnMut(&CountedCalls<'_>),
@@ -127,10 +130,10 @@ impl Reader {
                AND period || ?5 >= ?6 AND period || ?7 <= ?8 AND (?9 IS NULL OR key = ?9)",
             CallSums::COLUMNS.join(", ")
         );
-        let (opens, closes) = bounds(grain);
+        let (opens, closes) = suffix_bounds(grain);
         let mut statement = self.connection().prepare_cached(&sql)?;
         let mut rows = statement.query(params![
-            grain.characters(),
+            grain.prefix_length(),
             by.name(),
             first,
             last,
@@ -141,10 +144,10 @@ impl Reader {
             only
         ])?;
         while let Some(row) = rows.next()? {
-            // A sum without a class cannot occur. Skip it if it does.
+            // A sum without a class cannot occur. If it does, skip it.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
-            each(&CountedCalls { sample_time: text(0)?, key: text(1)?, class, sums: &read_counts(row, 3)? });
+            each(&CountedCalls { started_at: text(0)?, key: text(1)?, class, sums: &read_counts(row, 3)? });
         }
         Ok(())
     }
@@ -175,7 +178,7 @@ impl Reader {
                     model: row.get(3)?,
                     answered_model: row.get(4)?,
                     kinds: row.get(5)?,
-                    above_tokens: natural(row.get(6)?),
+                    above_tokens: from_sql_integer(row.get(6)?),
                     from_minute: row.get(7)?,
                 };
                 Ok((row.get(0)?, class))
@@ -198,7 +201,7 @@ impl Reader {
                 .collect::<rusqlite::Result<_>>()?;
             for day in days {
                 if self.stored_sums(&day, &classes)? != self.recomputed_sums(&day)?
-                    || cuts::are_wrong(self.connection(), &day)?
+                    || cuts::are_sums_wrong(self.connection(), &day)?
                 {
                     return Ok(Some(day));
                 }
@@ -219,9 +222,9 @@ impl Reader {
             CallSums::COLUMNS.join(", ")
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
-        for (grain, by) in Grain::ALL.into_iter().flat_map(|grain| Dimension::ALL.map(|by| (grain, by))) {
+        for (grain, by) in SumPeriod::ALL.into_iter().flat_map(|grain| Dimension::ALL.map(|by| (grain, by))) {
             let mut rows =
-                statement.query(params![grain.characters(), by.name(), day, format!("{day} 24")])?;
+                statement.query(params![grain.prefix_length(), by.name(), day, format!("{day} 24")])?;
             while let Some(row) = rows.next()? {
                 let Some(class) = classes.get(&row.get(2)?).cloned() else { continue };
                 let place =
@@ -233,19 +236,19 @@ impl Reader {
     }
 
     fn recomputed_sums(&self, day: &str) -> rusqlite::Result<BTreeMap<SumKey, CallSums>> {
-        let mut summing = Summing::default();
+        let mut summing = SumsToAdd::default();
         let sql = format!(
-            "{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND started_at < ?2 AND is_summed = 1"
+            "{SELECT_USAGE} usage {EXTRA_TABLE_JOINS} WHERE started_at >= ?1 AND started_at < ?2 AND is_summed = 1"
         );
         self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| summing.add(call))?;
-        Ok(summing.places().into_iter().collect())
+        Ok(summing.keyed_sums().into_iter().collect())
     }
 }
 
 fn read_counts(row: &Row<'_>, first: usize) -> rusqlite::Result<CallSums> {
     let mut counts = [0; CallSums::COLUMNS.len()];
     for (column, count) in counts.iter_mut().enumerate() {
-        *count = natural(row.get(first + column)?);
+        *count = from_sql_integer(row.get(first + column)?);
     }
     Ok(CallSums::from_counts(counts))
 }

@@ -2,17 +2,17 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::engine::{Fault, Session};
-use crate::writer::Tuning;
+use crate::engine::{Session, StatementError};
+use crate::writer::WriterSettings;
 use crate::{LogFilter, NoSecrets, Store, StoreError, StoreLocation};
 
-const LONG_TIMEOUT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
+const LONG_TIMEOUT: WriterSettings = WriterSettings { busy_timeout: Duration::from_secs(30), queue: 4 };
 
 fn location(folder: &tempfile::TempDir) -> StoreLocation {
     StoreLocation::sqlite(folder.path().join("a.db"))
 }
 
-/// Takes the database's write lock, so that the writer waits and its queue fills.
+/// Acquires the database's write lock, so that the writer waits and its queue fills.
 fn lock_database(location: &StoreLocation) -> Connection {
     let connection = Connection::open(location.path()).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -30,7 +30,7 @@ fn count_capabilities(location: &StoreLocation) -> i64 {
 async fn waiting_writes_are_committed_together() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, Tuning { queue: 200, ..LONG_TIMEOUT }, true).unwrap();
+    let store = Store::open_with(&location, WriterSettings { queue: 200, ..LONG_TIMEOUT }, true).unwrap();
     let lock = lock_database(&location);
     let writes: Vec<_> = (0..100)
         .map(|number| {
@@ -97,7 +97,7 @@ async fn a_failed_write_is_rolled_back_alone() {
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
     let lock = lock_database(&location);
     let insert = |model: &'static str, broken: bool| {
-        store.writer.write(move |session: &Session| -> Result<(), Fault> {
+        store.writer.write(move |session: &Session| -> Result<(), StatementError> {
             session.connection.execute(
                 "INSERT INTO capabilities (upstream, model, prefill) VALUES ('u', ?1, 'p')",
                 [model],
@@ -125,7 +125,7 @@ async fn a_failed_write_is_rolled_back_alone() {
 async fn writing_resumes_after_a_lock_or_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
+    let impatient = WriterSettings { busy_timeout: Duration::from_millis(50), queue: 4 };
     let store = Store::open_with(&location, impatient, true).unwrap();
     let lock = lock_database(&location);
     let busy = store.recorder(NoSecrets).remember_capability("u", "m", "plain").await;
@@ -138,11 +138,11 @@ async fn writing_resumes_after_a_lock_or_a_full_disk() {
             Ok(())
         })
     };
-    // The lowest possible limit is the current size, so nothing more fits.
+    // The lowest possible page limit is the current size, so the database cannot grow.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
-    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert!(matches!(full, Err(StoreError::DiskFull { .. })), "{full:?}");
     assert_eq!(count_capabilities(&location), 0);
     pages(1_000_000).await.unwrap();
     store.recorder(NoSecrets).remember_capability("u", "m", &large).await.unwrap();
@@ -150,7 +150,7 @@ async fn writing_resumes_after_a_lock_or_a_full_disk() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn closing_commits_waiting_writes_and_refuses_new_ones() {
+async fn closing_commits_waiting_writes_and_rejects_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
@@ -180,6 +180,6 @@ async fn closing_commits_waiting_writes_and_refuses_new_ones() {
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "journal and sign of life are gone: {names:?}");
     assert_eq!(count_capabilities(&location), kept);
-    // A new reader needs no writer.
+    // A new reader does not need the writer.
     assert!(store.recent(1, &LogFilter::default()).unwrap().is_empty(), "reading needs no writer");
 }

@@ -3,31 +3,32 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::{Dimension, Grain, step};
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Estimate, Purpose, Tokens};
+use super::{Dimension, SumPeriod, sum_oldest_calls};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Purpose, TokenEstimate, Tokens};
 use crate::counted::{CallClass, CallSums, classify};
-use crate::engine::Recorded;
+use crate::engine::RowOutcome;
 use crate::engine::usage::{insert, record_all, usage_row_from};
 use crate::{Reader, Store, StoreLocation};
 
 /// The first of November 2026.
 const NOVEMBER_MS: u64 = 1_793_491_200_000;
 
-/// What happens to the ledger between two checks of its sums.
+/// An event between two checks of the sums.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Calls that began in this minute are written in one transaction. `numbers` determine their other fields.
+    /// Calls that began in this minute are written in one transaction. Their other fields follow from
+    /// `numbers`.
     Written { minute: u32, numbers: Vec<u32> },
-    /// The oldest or the newest calls are deleted.
+    /// The oldest or the newest calls are deleted. `calls` is their number.
     Forgotten { calls: u8, newest: bool },
     /// Calls that are not summed yet are summed.
     Summed,
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn arbitrary_event() -> impl Strategy<Value = Event> {
     let numbers = prop_oneof![
         prop::collection::vec(any::<u32>(), 1..4),
-        // Many calls that belong to the same sums, which are summed at once.
+        // Equal calls, which are summed together.
         (any::<u32>(), 3..12_usize).prop_map(|(number, calls)| vec![number; calls]),
     ];
     prop_oneof![
@@ -56,7 +57,7 @@ fn call(request_id: String, minute: u32, number: u32) -> Call {
         },
         billing: Billing { web_searches: u64::from(is(15)), ..Billing::default() },
         received_bytes: 83,
-        estimate: is(16).then_some(Estimate { prompt: 1_001, output: 6 }),
+        estimate: is(16).then_some(TokenEstimate { prompt: 1_001, output: 6 }),
         first_byte_us: is(17).then_some(1_250),
         total_us: 2_500,
         ..CallSettled::default()
@@ -85,13 +86,13 @@ fn moment(minute: u32) -> String {
     format!("2026-11-{day:02} {hour:02}:{minute:02}:00.000")
 }
 
-fn happen(connection: &Connection, at: usize, event: &Event) {
+fn apply_event(connection: &Connection, at: usize, event: &Event) {
     match *event {
         Event::Written { minute, ref numbers } => {
             let of = |(nth, number): (usize, &u32)| call(format!("r{at}-{nth}"), minute, *number);
             let calls: Vec<Call> = numbers.iter().enumerate().map(of).collect();
             let recorded = record_all(connection, &calls.iter().collect::<Vec<_>>()).unwrap();
-            assert_eq!(recorded, vec![Recorded::Kept; calls.len()]);
+            assert_eq!(recorded, vec![RowOutcome::Kept; calls.len()]);
         }
         Event::Forgotten { calls, newest } => {
             let order = if newest { "DESC" } else { "ASC" };
@@ -101,18 +102,18 @@ fn happen(connection: &Connection, at: usize, event: &Event) {
             );
             connection.execute(&sql, [calls]).unwrap();
         }
-        Event::Summed => while step(connection).unwrap() > 0 {},
+        Event::Summed => while sum_oldest_calls(connection).unwrap() > 0 {},
     }
 }
 
 /// By day, key and class.
 type Sums = BTreeMap<(String, String, CallClass), CallSums>;
 
-fn by_sums(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
+fn read_sums(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
     let mut sums = Sums::new();
     let add = |summed: &crate::CountedCalls<'_>| {
         let sum = sums
-            .entry((summed.sample_time[..10].to_owned(), summed.key.to_owned(), summed.class.clone()))
+            .entry((summed.started_at[..10].to_owned(), summed.key.to_owned(), summed.class.clone()))
             .or_default();
         *sum = sum.plus(summed.sums);
     };
@@ -120,12 +121,13 @@ fn by_sums(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
     sums
 }
 
-fn by_calls(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
+fn sum_each_call(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
     let mut sums = Sums::new();
     for call in reader.recent_calls(u32::MAX).unwrap() {
         if (since..until).contains(&call.started_at.as_str()) {
             let (class, counts) = classify(&call);
-            let place = (Grain::Day.period_of(&call.started_at).to_owned(), by.key(&call).to_owned(), class);
+            let place =
+                (SumPeriod::Day.period_of(&call.started_at).to_owned(), by.key(&call).to_owned(), class);
             let sum = sums.entry(place).or_default();
             *sum = sum.plus(&counts);
         }
@@ -138,7 +140,7 @@ proptest! {
 
     #[test]
     fn sums_always_equal_the_sum_of_the_calls(
-        events in prop::collection::vec(event(), 0..60),
+        events in prop::collection::vec(arbitrary_event(), 0..60),
         spans in prop::collection::vec((0..4 * 24 * 60_u32, 0..4 * 24 * 60_u32), 3),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -148,7 +150,7 @@ proptest! {
         connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let reader = Reader::open(&location).unwrap();
         for (at, event) in events.iter().enumerate() {
-            happen(&connection, at, event);
+            apply_event(&connection, at, event);
             if !matches!(event, Event::Written { .. }) {
                 prop_assert_eq!(reader.wrong_sums().unwrap(), None);
             }
@@ -158,26 +160,26 @@ proptest! {
         let spans = spans.into_iter().map(|(from, to)| (moment(from), moment(to))).chain([ever, day]);
         for (since, until) in spans {
             for by in Dimension::ALL {
-                prop_assert_eq!(by_sums(&reader, by, &since, &until), by_calls(&reader, by, &since, &until));
+                prop_assert_eq!(read_sums(&reader, by, &since, &until), sum_each_call(&reader, by, &since, &until));
             }
         }
     }
 }
 
 #[test]
-fn changed_sums_are_detected_and_summed_calls_are_not_reread() {
+fn modified_sums_are_detected_and_summed_calls_are_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     drop(Store::open(&location).unwrap());
     let connection = Connection::open(location.path()).unwrap();
     for at in 0..5 {
-        happen(
+        apply_event(
             &connection,
             at,
             &Event::Written { minute: 700 + 200 * u32::try_from(at).unwrap(), numbers: vec![0x0C40] },
         );
     }
-    happen(&connection, 5, &Event::Summed);
+    apply_event(&connection, 5, &Event::Summed);
     let reader = Reader::open(&location).unwrap();
     assert_eq!(reader.wrong_sums().unwrap(), None);
     connection
@@ -185,7 +187,7 @@ fn changed_sums_are_detected_and_summed_calls_are_not_reread() {
         .unwrap();
     assert_eq!(reader.wrong_sums().unwrap().as_deref(), Some("2026-11-01"));
     let (since, until) = ("2026-11-01 00:00:00", "2026-11-03 00:00:00");
-    let prompts = |by| -> u64 { by_sums(&reader, by, since, until).values().map(|sums| sums.prompt).sum() };
+    let prompts = |by| -> u64 { read_sums(&reader, by, since, until).values().map(|sums| sums.prompt).sum() };
     assert!(prompts(Dimension::Key) > prompts(Dimension::Session), "they come out of the table");
 }
 
@@ -199,15 +201,15 @@ fn similar_calls_are_summed_with_their_rows() {
         let sql = "SELECT count(*) FROM usage WHERE is_summed = 0";
         connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    happen(&connection, 0, &Event::Written { minute: 700, numbers: vec![0x0C40; 9] });
+    apply_event(&connection, 0, &Event::Written { minute: 700, numbers: vec![0x0C40; 9] });
     assert_eq!(left(), 0);
-    happen(&connection, 1, &Event::Written { minute: 700, numbers: vec![0x0C40; 2] });
-    happen(&connection, 2, &Event::Written { minute: 700, numbers: vec![0, 4, 8] });
+    apply_event(&connection, 1, &Event::Written { minute: 700, numbers: vec![0x0C40; 2] });
+    apply_event(&connection, 2, &Event::Written { minute: 700, numbers: vec![0, 4, 8] });
     assert_eq!(left(), 5);
 }
 
 #[test]
-fn a_call_is_summed_as_it_is_read_back() {
+fn a_written_and_a_read_call_have_the_same_sums() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     drop(Store::open(&location).unwrap());

@@ -1,8 +1,8 @@
-//! The result for each kind of cut.
+//! Tests the result for each kind of cut.
 
 use crate::{CompleteError, CompletedText, Format, complete};
 
-/// Returns the closed text and its unfinished parts as `kind pointer`, with a `-` before omitted ones.
+/// Returns the closed text and its unfinished parts, each as `kind pointer` with a `-` in front if omitted.
 fn completion_summary(completed: &CompletedText) -> (String, String) {
     let places = completed.unfinished().map(|place| {
         let sign = if place.is_omitted { "-" } else { "" };
@@ -34,7 +34,7 @@ fn a_cut_string_keeps_its_settled_part() {
                 "{\"k\":[{\"l\":\"x\"}]}",
                 "object , array /k, object /k/0, string /k/0/l",
             ),
-            // Half an escape is omitted, and so is a high surrogate whose partner may still follow.
+            // An incomplete escape is omitted, and so is a high surrogate whose partner may still follow.
             ("[\"a\\", "[\"a\"]", "array , string /0"),
             ("[\"a\\\\", "[\"a\\\\\"]", "array , string /0"),
             ("[\"a\\\\\\\"", "[\"a\\\\\\\"\"]", "array , string /0"),

@@ -1,4 +1,4 @@
-//! The examples of `docs/complete.md` are true.
+//! Checks the examples in `docs/complete.md`.
 
 use serde_json::{Value, json};
 

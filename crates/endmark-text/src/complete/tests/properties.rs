@@ -1,4 +1,5 @@
-//! Checks all cuts of generated documents: the closed text is true, and its unfinished parts are marked.
+//! Checks every cut of generated documents: the closed text is correct, and its unfinished parts are
+//! marked.
 
 use proptest::prelude::*;
 
@@ -14,9 +15,9 @@ fn completion_marks(completed: &CompletedText) -> Vec<(String, &'static str, boo
         .collect()
 }
 
-/// Checks that `closed` contains nothing that `complete` does not contain: unmarked values are equal, and marked
-/// values are beginnings. Returns the first untrue value.
-fn find_untrue(
+/// Checks that `closed` does not contradict `complete`: unmarked values are equal, and marked values are
+/// beginnings. Returns the first contradiction.
+fn find_contradiction(
     closed: &Node,
     complete: &Node,
     pointer: &str,
@@ -41,7 +42,7 @@ fn find_untrue(
             }
             let pairs = said.iter().zip(meant).enumerate();
             pairs.into_iter().find_map(|(index, (said, meant))| {
-                find_untrue(said, meant, &format!("{pointer}/{index}"), marks)
+                find_contradiction(said, meant, &format!("{pointer}/{index}"), marks)
             })
         }
         (Value::Object(said, _), Value::Object(meant, _)) => {
@@ -55,14 +56,14 @@ fn find_untrue(
                     return wrong();
                 }
                 let step = String::from_utf16_lossy(units).replace('~', "~0").replace('/', "~1");
-                find_untrue(said, meant, &format!("{pointer}/{step}"), marks)
+                find_contradiction(said, meant, &format!("{pointer}/{step}"), marks)
             })
         }
         _ => wrong(),
     }
 }
 
-/// Returns how many values begin before `cut` and can be represented in part.
+/// Returns how many values begin before `cut` and can be kept in part.
 fn values_before(node: &Node, cut: usize) -> usize {
     let inside = match &node.value {
         _ if node.span.start >= cut => return 0,
@@ -75,11 +76,11 @@ fn values_before(node: &Node, cut: usize) -> usize {
     1 + inside
 }
 
-/// Checks one cut of a document, and returns the first violated property.
+/// Checks one cut of a document. Returns the first violated property.
 fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
     let prefix = &text.as_bytes()[..cut];
     let is_bare_number = matches!(tree.value, Value::Number(_));
-    // A number that is the whole text is kept, and is marked while nothing ends it.
+    // A number that is the whole text is kept. It is marked unless something ends it.
     let expected = match &tree.value {
         Value::Number(_) if tree.span.end < cut => Vec::new(),
         Value::Number(_) => vec![(String::new(), "number", false)],
@@ -117,12 +118,12 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
             return Err(format!("{:?} lacks what is settled of its string", completed.text));
         }
     }
-    // Another parser reads both, or neither: it refuses lone surrogates.
+    // Another parser must read both or neither, because it rejects lone surrogates.
     let parses = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
     if parses(text) && !parses(&completed.text) {
         return Err(format!("{:?} is no JSON elsewhere", completed.text));
     }
-    find_untrue(&closed, tree, "", &found).map_or(Ok(()), Err)
+    find_contradiction(&closed, tree, "", &found).map_or(Ok(()), Err)
 }
 
 proptest! {

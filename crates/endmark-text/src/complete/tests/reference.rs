@@ -1,8 +1,8 @@
-//! A valid document as a tree with the positions of all values, for comparison with a closed text.
+//! Parses a valid document into a tree with positions, as a reference for closed texts.
 
 use std::ops::Range;
 
-/// A value of a document, or a name of an object.
+/// A value of a document, or a key of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
@@ -11,17 +11,17 @@ pub(super) struct Node {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// The content of the string in UTF-16, so that each escape counts.
+    /// The UTF-16 code units of the string, which can represent lone surrogates.
     String(Vec<u16>),
     /// The source of a number.
     Number(String),
     Literal(String),
-    /// Includes the positions of the commas.
+    /// The elements, and the positions of the commas.
     Array(Vec<Node>, Vec<usize>),
     Object(Vec<(Node, Node)>, Vec<usize>),
 }
 
-/// Reads a valid document that is nested a little; panics on any other.
+/// Parses a valid document recursively. Panics on any other input.
 pub(super) fn read(text: &str) -> Node {
     let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
     let node = reader.parse_value();
@@ -137,7 +137,8 @@ fn units(source: &str) -> Vec<u16> {
     units
 }
 
-/// Returns what must be marked if the document is cut at `cut`: pointer, kind, and whether it is omitted.
+/// Returns the expected marks if the document is cut at `cut`: pointer, kind, and whether the part is
+/// omitted.
 pub(super) fn marks(node: &Node, cut: usize) -> Vec<(String, &'static str, bool)> {
     let mut marks = Vec::new();
     collect(node, cut, String::new(), &mut marks);
@@ -145,7 +146,7 @@ pub(super) fn marks(node: &Node, cut: usize) -> Vec<(String, &'static str, bool)
 }
 
 fn collect(node: &Node, cut: usize, pointer: String, marks: &mut Vec<(String, &'static str, bool)>) {
-    // A value that was not reached is not marked, and a value that ended before the cut is finished.
+    // A value after the cut is not marked, and a value that ends before the cut is finished.
     let touches = matches!(node.value, Value::Number(_)) && node.span.end == cut;
     if node.span.start >= cut || node.span.end <= cut && !touches {
         return;

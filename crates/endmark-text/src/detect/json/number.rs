@@ -1,13 +1,13 @@
-//! The number of RFC 8259, cut anywhere.
+//! Scans a number (RFC 8259) that may be cut anywhere.
 
 use serde::{Deserialize, Serialize};
 
-/// The last part of a number that was read.
+/// The part of a number that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Number {
     /// `-`
     Minus,
-    /// `0`, which no digit may follow
+    /// `0`, after which no digit may follow
     Zero,
     /// `12`
     Integer,
@@ -23,14 +23,14 @@ pub(super) enum Number {
     ExponentDigits,
 }
 
-/// The position at which a scan of a number stopped.
+/// Where and why a scan of a number stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberScan {
-    /// At the end of the chunk. The number may continue.
+    /// At the end of the chunk, so the number may continue.
     Open(Number),
     /// Before the byte at this index, which is not part of the number.
     Ended(usize),
-    /// At the byte at this index, which is not permitted there.
+    /// At the byte at this index, which makes the number invalid.
     Invalid(usize),
 }
 
@@ -46,16 +46,16 @@ impl Number {
         }
     }
 
-    /// Whether it is a complete number token.
+    /// Whether the number may end here.
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Zero | Self::Integer | Self::Fraction | Self::ExponentDigits)
     }
 
-    /// Continues with the bytes of `chunk` from `at`.
+    /// Continues with the bytes of `chunk` from `at` on.
     #[inline]
     pub(super) fn scan(mut self, chunk: &[u8], mut at: usize) -> NumberScan {
         loop {
-            if self.takes_digits() {
+            if self.accepts_digits() {
                 at += digits_length(&chunk[at..]);
             }
             let Some(&byte) = chunk.get(at) else { return NumberScan::Open(self) };
@@ -77,9 +77,9 @@ impl Number {
         }
     }
 
-    /// Whether any number of digits may follow.
+    /// Whether any number of digits may follow directly.
     #[inline]
-    fn takes_digits(self) -> bool {
+    fn accepts_digits(self) -> bool {
         matches!(self, Self::Integer | Self::Fraction | Self::ExponentDigits)
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn digits_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     let mut length = 0;
     while let Some(word) = bytes[length..].first_chunk() {
-        // A digit is 0 to 9 here; a sum that carries sets only high bits above the lowest one.
+        // A digit becomes 0 to 9. If an addition carries, it only sets high bits above the lowest one.
         let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
         let others = (digits.wrapping_add(ONES * (0x80 - 10)) | digits) & (ONES << 7);
         if others != 0 {

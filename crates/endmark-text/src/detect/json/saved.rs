@@ -1,16 +1,15 @@
-//! Checks saved states: whether a state is reachable, as far as other code relies on it, and whether two states
-//! process the following text in the same way.
+//! Compares saved states and checks restored ones.
 
-use super::{JsonMachine, State, Values};
+use super::{JsonMachine, State, ValueCount};
 
 impl JsonMachine {
-    /// Whether one value is read, or any number of them.
-    pub(in crate::detect) fn values(&self) -> Values {
+    /// Returns whether one value or several are allowed.
+    pub(in crate::detect) fn values(&self) -> ValueCount {
         self.values
     }
 
-    /// Whether this machine and another one process the following text in the same way, at any positions. Returns
-    /// `false` if that is not certain.
+    /// Whether this machine and another one process any following text in the same way, even at different
+    /// positions. Returns `false` if this is not certain.
     pub(in crate::detect) fn behaves_like(&self, other: &Self) -> bool {
         let between = |machine: &Self| match machine.state {
             State::String { .. } => machine.string.is_between_characters(),
@@ -26,7 +25,7 @@ impl JsonMachine {
             && between(other)
     }
 
-    /// Whether the state can be reached, as far as anything rests on it.
+    /// Whether this state satisfies the assumptions of other code. Used to check restored states.
     pub(in crate::detect) fn is_consistent(&self) -> bool {
         let depth = self.nesting.depth();
         let in_object = depth > 0 && self.nesting.is_in_object();

@@ -1,56 +1,57 @@
-//! The inside of a JSON string, cut anywhere.
+//! Scans the content of a JSON string that may be cut anywhere.
 
 use serde::{Deserialize, Serialize};
 
-use super::super::utf8::{Utf8, Utf8Step};
-use super::plain::{ends_escape, settled_length};
+use super::super::utf8::{PartialCharacter, Utf8Step};
+use super::plain_characters::{completes_escape, settled_length};
 
-/// The position within a string.
+/// The position within a character or escape of a string.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum StringState {
     /// Between two characters.
     Plain,
     /// After a backslash.
     Escape,
-    /// After `\u` and `digits` hexadecimal digits.
+    /// After `\u` and this many hexadecimal digits.
     Unicode { digits: u8, unit: u16 },
-    /// After the escape of a high surrogate, whose partner may still follow.
+    /// After the escape of a high surrogate. The low surrogate may still follow.
     AfterHigh,
-    /// Within a character of more than one byte.
-    Character(Utf8),
+    /// Within a multi-byte character.
+    Character(PartialCharacter),
 }
 
-/// A string from its opening quote on. Lone surrogate escapes are grammatical (RFC 8259, section 8.2).
+/// The state of a string after its opening quote. Lone surrogate escapes are accepted (RFC 8259, section
+/// 8.2).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StringScanner {
     inside: StringState,
-    /// Start of the incomplete character or escape.
+    /// Start of the incomplete character, escape or surrogate pair.
     pending: usize,
-    /// Start of the incomplete escape. It is after `pending` if a high surrogate precedes it.
+    /// Start of the incomplete escape. If it follows a high surrogate, `pending` is the start of the pair.
     escape: usize,
 }
 
-/// The position at which a scan of a string stopped.
+/// Where and why a scan of a string stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StringScan {
-    /// At the end of the chunk.
+    /// At the end of the chunk, within the string.
     Open,
     /// After the closing quote, at this index.
     Closed(usize),
-    /// At the raw control character at this index, which the strict grammar does not allow.
+    /// At this index, a raw control character, which strict JSON does not allow.
     Control(usize),
-    /// At the invalid byte at this index.
+    /// At this index, an invalid byte.
     Invalid(usize, &'static str),
 }
 
 impl StringScanner {
-    /// Creates a string after its opening quote.
+    /// Creates the state after an opening quote.
     #[inline]
     pub(super) fn new() -> Self {
         Self { inside: StringState::Plain, pending: 0, escape: 0 }
     }
 
-    /// Whether the state is reachable in a string whose content is `start..end` so far.
+    /// Whether this state is possible in a string whose content so far is `start..end`.
     pub(super) fn is_consistent(&self, start: usize, end: usize) -> bool {
         let inside = match self.inside {
             StringState::Plain => return true,
@@ -62,7 +63,7 @@ impl StringScanner {
         inside && escape && (start..=end).contains(&self.pending)
     }
 
-    /// Returns the end of the part that can no longer change after `position` bytes of the text.
+    /// Returns the end of the settled part of the string. `position` is the end of the text.
     pub(super) fn settled_end(&self, position: usize) -> usize {
         match self.inside {
             StringState::Plain => position,
@@ -70,22 +71,22 @@ impl StringScanner {
         }
     }
 
-    /// Whether nothing is incomplete.
+    /// Whether no character or escape is incomplete.
     pub(super) fn is_between_characters(&self) -> bool {
         matches!(self.inside, StringState::Plain)
     }
 
-    /// Whether the text ends inside an escape, or between the halves of a surrogate pair.
+    /// Whether the text ends within an escape, or between the halves of a surrogate pair.
     pub(super) fn is_in_escape(&self) -> bool {
         matches!(self.inside, StringState::Escape | StringState::Unicode { .. } | StringState::AfterHigh)
     }
 
-    /// Whether the text ends inside a character.
+    /// Whether the text ends within a multi-byte character.
     pub(super) fn is_in_character(&self) -> bool {
         matches!(self.inside, StringState::Character(_))
     }
 
-    /// Continues with the bytes of `chunk` from `at`. The chunk begins at `base` in the text.
+    /// Continues with the bytes of `chunk` from `at` on. The chunk begins at `base` in the text.
     #[inline]
     pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
         loop {
@@ -102,7 +103,7 @@ impl StringScanner {
                         return StringScan::Control(at);
                     }
                     0x20..0x80 => self.inside = StringState::Plain,
-                    0x80.. => match Utf8::begin(byte) {
+                    0x80.. => match PartialCharacter::begin(byte) {
                         Some(character) => {
                             self.pending = base + at;
                             self.inside = StringState::Character(character);
@@ -116,11 +117,11 @@ impl StringScanner {
                     Utf8Step::Invalid => return StringScan::Invalid(at, "invalid UTF-8"),
                 },
                 StringState::Escape => match byte {
-                    _ if ends_escape(byte) => self.inside = StringState::Plain,
+                    _ if completes_escape(byte) => self.inside = StringState::Plain,
                     b'u' => self.inside = StringState::Unicode { digits: 0, unit: 0 },
                     _ => return StringScan::Invalid(at, "not an escape sequence"),
                 },
-                StringState::Unicode { digits, unit } => match hexadecimal(byte) {
+                StringState::Unicode { digits, unit } => match hexadecimal_value(byte) {
                     Some(digit) => self.push_unicode_digit(digits + 1, unit << 4 | digit),
                     None => return StringScan::Invalid(at, "not a hexadecimal digit"),
                 },
@@ -137,9 +138,9 @@ impl StringScanner {
         self.inside = StringState::Escape;
     }
 
-    /// Processes a digit. The escape now has `digits` digits, and their value is `unit`.
+    /// Processes a hexadecimal digit. The escape now has `digits` digits with the value `unit`.
     fn push_unicode_digit(&mut self, digits: u8, unit: u16) {
-        // A high surrogate before this escape is settled as soon as this one cannot be its partner.
+        // A high surrogate before this escape is settled once this escape cannot be its low surrogate.
         let may_be_low = match digits {
             1 => unit == 0xD,
             2 => (0xDC..=0xDF).contains(&unit),
@@ -156,6 +157,6 @@ impl StringScanner {
     }
 }
 
-fn hexadecimal(byte: u8) -> Option<u16> {
+fn hexadecimal_value(byte: u8) -> Option<u16> {
     char::from(byte).to_digit(16).and_then(|digit| u16::try_from(digit).ok())
 }

@@ -1,15 +1,15 @@
 use super::*;
-use crate::nesting::{MAX_DEPTH, TOO_DEEP};
+use crate::nesting::{MAX_OPEN_BRACKETS, TOO_MANY_BRACKETS};
 use crate::{InToken, Open, Truncation, Verdict};
 
-fn verdict(text: &[u8], values: Values) -> Verdict {
+fn verdict(text: &[u8], values: ValueCount) -> Verdict {
     let mut machine = JsonMachine::new(values);
     machine.push(text);
     machine.verdict()
 }
 
 #[track_caller]
-fn truncation(text: &[u8], values: Values) -> Truncation {
+fn truncation(text: &[u8], values: ValueCount) -> Truncation {
     match verdict(text, values) {
         Verdict::Truncated(truncation) => truncation,
         other => panic!("{:?} is {other:?}", String::from_utf8_lossy(text)),
@@ -31,7 +31,7 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[1\n\n", 4, "1", None),
         (b"[[]", 3, "]", None),
         (b"[{}", 3, "}", None),
-        // Numbers may continue, so they are not settled if they touch the cut.
+        // A number at the cut may continue, so it is not settled.
         (b"[12", 1, "[", Some(Number)),
         (b"[1, 2", 4, ",", Some(Number)),
         (b"[-", 1, "[", Some(Number)),
@@ -42,14 +42,14 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"-", 0, "-", Some(Number)),
         (b"  -", 2, "-", Some(Number)),
         (b"1.", 0, "1.", Some(Number)),
-        // A complete literal is inside, an incomplete one is not.
+        // A complete literal is settled, an incomplete one is not.
         (b"[true", 5, "true", None),
         (b"[null", 5, "null", None),
         (b"[false ", 7, "false", None),
         (b"[tru", 1, "[", Some(Literal)),
         (b"{\"a\":n", 5, ":", Some(Literal)),
         (b"fals", 0, "fals", Some(Literal)),
-        // Inside a string everything up to the last complete character or escape is settled.
+        // In a string, everything up to the last complete character or escape is settled.
         (b"\"abc", 4, "\"abc", Some(String)),
         (b"[\"a\", \"bc", 9, "\"bc", Some(String)),
         (b"{\"ke", 4, "\"ke", Some(String)),
@@ -64,7 +64,7 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[\"\xC3", 2, "[\"", Some(Utf8)),
         (b"[\"a\xF0\x9F\x98", 3, "\"a", Some(Utf8)),
         (b"[\"\xC3\xA9", 4, "\"\u{e9}", Some(String)),
-        // The partner of a high surrogate may still follow, until another byte excludes it.
+        // The low surrogate may still follow a high one, until another byte excludes it.
         (b"[\"a\\uD83D", 3, "\"a", Some(Escape)),
         (b"[\"a\\uD83D\\", 3, "\"a", Some(Escape)),
         (b"[\"a\\uD83D\\u", 3, "\"a", Some(Escape)),
@@ -77,7 +77,7 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[\"a\\uD83D\\uD83D", 9, "\"a\\uD83D", Some(Escape)),
         (b"[\"a\\uD83D\xC3", 9, "\"a\\uD83D", Some(Utf8)),
         (b"[\"\\uDE00", 8, "\"\\uDE00", Some(String)),
-        // If only the quote is settled, the text before it is part of the answer.
+        // If only the quote is settled, the token before it is reported, too.
         (b"\"", 1, "\"", Some(String)),
         (b"  \"", 3, "\"", Some(String)),
         (b"{\"content\":\"", 12, "\"content\":\"", Some(String)),
@@ -90,7 +90,7 @@ fn the_settled_part_ends_with_its_last_token() {
     ];
     for (text, index, token, in_token) in cases {
         for split in 0..=text.len() {
-            let mut machine = JsonMachine::new(Values::One);
+            let mut machine = JsonMachine::new(ValueCount::One);
             machine.push(&text[..split]);
             machine.push(&text[split..]);
             let Verdict::Truncated(found) = machine.verdict() else {
@@ -107,7 +107,7 @@ fn the_settled_part_ends_with_its_last_token() {
 
 #[test]
 fn open_brackets_are_listed_outermost_first() {
-    let open = |text: &[u8]| truncation(text, Values::One).open.iter().collect::<Vec<_>>();
+    let open = |text: &[u8]| truncation(text, ValueCount::One).open.iter().collect::<Vec<_>>();
     assert_eq!(open(b""), []);
     assert_eq!(open(b"{\"a\":[{\"b"), [Open::Object, Open::Array, Open::Object, Open::String]);
     assert_eq!(open(b"[[1],{"), [Open::Array, Open::Object]);
@@ -117,15 +117,15 @@ fn open_brackets_are_listed_outermost_first() {
 #[test]
 fn brackets_are_bounded_and_use_one_bit_each() {
     for (bracket, closed) in [("[", "]"), ("{\"a\":", "1}")] {
-        let mut machine = JsonMachine::new(Values::One);
-        machine.push(bracket.repeat(MAX_DEPTH).as_bytes());
-        assert_eq!(expect_truncation(&machine).open.len(), MAX_DEPTH);
+        let mut machine = JsonMachine::new(ValueCount::One);
+        machine.push(bracket.repeat(MAX_OPEN_BRACKETS).as_bytes());
+        assert_eq!(expect_truncation(&machine).open.len(), MAX_OPEN_BRACKETS);
         let mut closes = machine.clone();
         closes.push(closed.as_bytes());
-        assert_eq!(expect_truncation(&closes).open.len(), MAX_DEPTH - 1);
+        assert_eq!(expect_truncation(&closes).open.len(), MAX_OPEN_BRACKETS - 1);
         machine.push(bracket.as_bytes());
         let Verdict::Malformed { index, reason } = machine.verdict() else { panic!("it is not refused") };
-        assert_eq!((index, reason.as_str()), (MAX_DEPTH * bracket.len(), TOO_DEEP));
+        assert_eq!((index, reason.as_str()), (MAX_OPEN_BRACKETS * bracket.len(), TOO_MANY_BRACKETS));
     }
 }
 
@@ -135,7 +135,7 @@ fn expect_truncation(machine: &JsonMachine) -> Truncation {
 
 #[test]
 fn a_byte_order_mark_needs_a_value_after_it() {
-    let mut machine = JsonMachine::new(Values::One);
+    let mut machine = JsonMachine::new(ValueCount::One);
     machine.push("\u{FEFF}".as_bytes());
     let reason = "a byte order mark and nothing else".to_owned();
     assert_eq!(machine.verdict(), Verdict::Malformed { index: 0, reason });
@@ -158,8 +158,8 @@ fn a_lone_scalar_is_whole() {
         "\u{FEFF}{}",
         "{\"a\":[1,{\"b\":null}]}\n",
     ] {
-        assert_eq!(verdict(text.as_bytes(), Values::One), Verdict::Whole, "{text}");
-        assert_eq!(verdict(text.as_bytes(), Values::Many), Verdict::Whole, "{text}");
+        assert_eq!(verdict(text.as_bytes(), ValueCount::One), Verdict::Whole, "{text}");
+        assert_eq!(verdict(text.as_bytes(), ValueCount::Many), Verdict::Whole, "{text}");
     }
 }
 
@@ -202,15 +202,15 @@ fn unrepairable_texts_are_malformed() {
     ];
     for (text, index, reason) in cases {
         let expected = Verdict::Malformed { index, reason: reason.to_owned() };
-        assert_eq!(verdict(text, Values::One), expected, "{:?}", String::from_utf8_lossy(text));
-        let mut machine = JsonMachine::new(Values::One);
+        assert_eq!(verdict(text, ValueCount::One), expected, "{:?}", String::from_utf8_lossy(text));
+        let mut machine = JsonMachine::new(ValueCount::One);
         machine.push(&text[..index]);
         assert!(machine.malformation().is_none(), "{index} is the first");
     }
 }
 
 #[test]
-fn the_token_before_a_quote_is_the_nearest_meaningful_one() {
+fn an_opening_quote_is_reported_with_the_token_before_it() {
     for (text, token) in [
         ("{\"a\":1,\"", "1,\""),
         ("{\"a\" : \n \"", "\"a\" : \n \""),
@@ -219,25 +219,25 @@ fn the_token_before_a_quote_is_the_nearest_meaningful_one() {
         ("[true, \"", "true, \""),
         ("[\"x\", \"", "\"x\", \""),
     ] {
-        assert_eq!(truncation(text.as_bytes(), Values::One).last_valid_token, token);
+        assert_eq!(truncation(text.as_bytes(), ValueCount::One).last_valid_token, token);
     }
 }
 
 #[test]
-fn a_long_token_is_shown_by_its_last_200_characters() {
+fn only_the_last_200_characters_of_a_long_token_are_reported() {
     let text = format!("[\"{}", "é".repeat(500));
-    assert_eq!(truncation(text.as_bytes(), Values::One).last_valid_token, "é".repeat(200));
+    assert_eq!(truncation(text.as_bytes(), ValueCount::One).last_valid_token, "é".repeat(200));
     let text = format!("[{} ", "7".repeat(500));
-    assert_eq!(truncation(text.as_bytes(), Values::One).last_valid_token, "7".repeat(200));
+    assert_eq!(truncation(text.as_bytes(), ValueCount::One).last_valid_token, "7".repeat(200));
     let text = format!("[{}1", " ".repeat(5_000));
-    let found = truncation(text.as_bytes(), Values::One);
+    let found = truncation(text.as_bytes(), ValueCount::One);
     assert_eq!((found.truncation_index, found.last_valid_token.as_str()), (5_001, "["));
 }
 
 #[test]
 fn consecutive_values_are_accepted() {
     for text in ["{}{}", "{}\n{}\n", "1\n2", "1 2 3", "1\"a\"[]", "true[1]", "\"a\"1", "[1]2", "null\n"] {
-        assert_eq!(verdict(text.as_bytes(), Values::Many), Verdict::Whole, "{text}");
+        assert_eq!(verdict(text.as_bytes(), ValueCount::Many), Verdict::Whole, "{text}");
     }
     for (text, index, balanced, token) in [
         ("{\"a\":1}\n{\"a\"", 12, 7, "\"a\""),
@@ -249,22 +249,22 @@ fn consecutive_values_are_accepted() {
         ("12 true -", 8, 7, "true"),
         ("[1] false nul", 10, 9, "false"),
     ] {
-        let found = truncation(text.as_bytes(), Values::Many);
+        let found = truncation(text.as_bytes(), ValueCount::Many);
         let shown = (found.truncation_index, found.balanced_index, found.last_valid_token.as_str());
         assert_eq!(shown, (index, balanced, token), "{text}");
     }
     for (text, index) in
         [("1,2", 1), ("truefalse", 4), ("true1", 4), ("{}\n}", 3), ("{\"a\":1\n{\"b\":2}", 7), ("null-1", 4)]
     {
-        let found = verdict(text.as_bytes(), Values::Many);
+        let found = verdict(text.as_bytes(), ValueCount::Many);
         assert!(matches!(found, Verdict::Malformed { index: at, .. } if at == index), "{text}: {found:?}");
     }
     let reason = "not apart from the value before it".to_owned();
-    assert_eq!(verdict(b"truefalse", Values::Many), Verdict::Malformed { index: 4, reason });
+    assert_eq!(verdict(b"truefalse", ValueCount::Many), Verdict::Malformed { index: 4, reason });
 }
 
 #[test]
-fn a_raw_control_character_is_noted_and_refused_when_strict() {
+fn a_raw_control_character_is_reported_or_rejected_in_strict_mode() {
     for (text, index, is_whole) in [
         (&b"\"a\nb"[..], 2, false),
         (b"{\"a\": \"x\ty\"}", 8, true),
@@ -273,7 +273,8 @@ fn a_raw_control_character_is_noted_and_refused_when_strict() {
         (b"[\"a\", \"0123456789012345678901234567890\x1f\n", 38, false),
     ] {
         for split in 0..=text.len() {
-            let (mut lenient, mut strict) = (JsonMachine::new(Values::One), JsonMachine::new(Values::One));
+            let (mut lenient, mut strict) =
+                (JsonMachine::new(ValueCount::One), JsonMachine::new(ValueCount::One));
             strict.refuse_control_characters();
             for machine in [&mut lenient, &mut strict] {
                 machine.push(&text[..split]);
@@ -281,8 +282,8 @@ fn a_raw_control_character_is_noted_and_refused_when_strict() {
             }
             let shown = String::from_utf8_lossy(text);
             assert_eq!((lenient.control_character(), lenient.is_whole()), (Some(index), is_whole), "{shown}");
-            assert_eq!(strict.malformation(), Some((index, CONTROL_CHARACTER)), "{shown}");
+            assert_eq!(strict.malformation(), Some((index, CONTROL_CHARACTER_REASON)), "{shown}");
         }
     }
-    assert!(JsonMachine::new(Values::One).control_character().is_none());
+    assert!(JsonMachine::new(ValueCount::One).control_character().is_none());
 }

@@ -1,63 +1,65 @@
-//! The block structure of Markdown, byte by byte: the containers of each line, and its kind.
+//! Tracks the block structure of Markdown byte by byte: the containers of each line, and its kind.
 //!
-//! It follows `CommonMark` as far as that decides whether a fence, an HTML block, a paragraph or a table is open.
+//! It follows `CommonMark` as far as needed to know whether a fence, HTML block, paragraph or table is open.
 //! Each byte is examined once. The kind of a line is decided at the first byte that determines it.
 
-mod answer;
 mod line_end;
+mod results;
 
 use serde::{Deserialize, Serialize};
 
-use super::fence::{Fence, Opening};
+use super::fence::{Fence, FenceOpening};
 use super::html::{HtmlBlock, HtmlStart, HtmlStep};
-use super::inline::Inline;
-use super::row::{Row, Table};
+use super::inline::InlineState;
+use super::row::{TableRow, TableShape};
 
-/// A container of lines.
+/// A block that contains other blocks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Container {
     Quote,
-    /// A list item. Its lines are indented by `width` columns. It is `blank` while it has no line.
+    /// A list item. Its lines are indented by `width` columns. `blank` means that it has no content yet.
     Item {
         width: usize,
         blank: bool,
     },
 }
 
-/// The block that the last line belongs to.
+/// The kind of the innermost open block.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Leaf {
+enum LeafBlock {
     None,
     Paragraph,
-    Table(Table),
+    Table(TableShape),
     Fence(Fence),
     Html { block: HtmlBlock, line_start: usize },
 }
 
-/// The kind of the current line, as far as it has arrived.
+/// The kind of the current line, as far as it is known.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Line {
-    /// Whitespace and the signs of containers.
+enum LineKind {
+    /// Only whitespace and container markers so far.
     Begin,
-    /// Signs that may open a fence.
-    Signs(Opening),
-    /// After the signs of an opening fence. `inside` means within a fence whose end is uncertain.
-    Info { opening: Opening, inside: bool },
-    /// Signs that may close the fence.
-    Closing(Opening),
-    /// After signs that may close the fence, and whitespace.
+    /// Backticks or tildes that may open a fence.
+    Signs(FenceOpening),
+    /// The info string after the characters that open a fence. `inside` means in a fence that may already be
+    /// closed.
+    Info { opening: FenceOpening, inside: bool },
+    /// Characters that may close the fence.
+    Closing(FenceOpening),
+    /// Whitespace after characters that may close the fence.
     Closed,
     /// `#` signs that may begin a heading.
     Heading(u8),
     /// Bytes that may begin an HTML block.
     Html(HtmlStart),
-    /// In an HTML block, and whether the block ends with this line.
+    /// A line of an HTML block, and whether the block ends with this line.
     InHtml { ends: bool },
-    /// A list item marker if whitespace follows, and whether such an item may interrupt a paragraph.
+    /// A list item marker, if whitespace follows. `interrupts` means that such an item may interrupt a
+    /// paragraph.
     Marker { prefix: usize, interrupts: bool },
     /// The digits of a list item marker.
     Digits { indent: usize, count: u8, is_one: bool },
-    /// Text of a paragraph or a row.
+    /// Text of a paragraph or a table row.
     Text,
     /// Text of a heading.
     HeadingText,
@@ -65,53 +67,53 @@ enum Line {
     Other,
 }
 
-/// A line that may be a thematic break, or the underline of a heading.
+/// A line that may be a thematic break or the underline of a heading.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Rule {
+struct RuleLine {
     sign: u8,
     count: usize,
-    /// Whether there is whitespace between its signs.
+    /// Whether whitespace follows one of its characters.
     gap: bool,
-    /// Number of containers around it.
+    /// Number of containers that contain the line.
     depth: usize,
     /// Whether it may underline the paragraph before it.
     underlines: bool,
 }
 
-/// Follows the lines of a text.
-// Fields: the state of one pass over lines, most of which may change with each line.
+/// Tracks the lines of a text.
+// Fields: the state of one pass over the lines. Most fields may change with each line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::detect) struct Blocks {
     /// Bytes read so far.
     position: usize,
     line_start: usize,
     containers: Vec<Container>,
-    /// Number of containers that contain the current line so far.
+    /// Number of containers that are known to contain the current line.
     matched: usize,
-    /// Number of quotations among all containers, and among the matched ones.
+    /// Number of quotations among all containers, and among those that contain the line.
     quotes: usize,
     matched_quotes: usize,
-    /// The column of the next byte, and the column at which the containers' part of the line ends.
+    /// The column of the next byte, and the column after the container markers and indentation.
     column: usize,
     consumed: usize,
-    /// Whether following whitespace belongs to the marker of a quotation.
+    /// Whether a following whitespace character belongs to a quotation marker.
     quote_space: bool,
-    /// The list item that the line begins, as the width before its text.
+    /// The list item that this line begins, as the width of its marker and indentation.
     item: Option<usize>,
-    line: Line,
-    leaf: Leaf,
-    rule: Option<Rule>,
-    row: Row,
-    /// The previous line of the paragraph.
-    head: Option<Row>,
-    inline: Inline,
-    /// A fence that ended with its container. Its closing line may still follow.
+    line: LineKind,
+    leaf: LeafBlock,
+    rule: Option<RuleLine>,
+    row: TableRow,
+    /// The previous line of the paragraph, which may become the head of a table.
+    head: Option<TableRow>,
+    inline: InlineState,
+    /// The character and length of a fence that ended with its container. Its closing line may still follow.
     lapsed: Option<(u8, usize)>,
     /// Whether the last byte was a carriage return.
     after_return: bool,
     /// Number of byte order mark bytes at the beginning of the text.
     mark: usize,
-    /// Whether the text has any construct that occurs only in Markdown.
+    /// Whether the text contains a construct that occurs only in Markdown.
     structure: bool,
 }
 
@@ -128,12 +130,12 @@ impl Default for Blocks {
             consumed: 0,
             quote_space: false,
             item: None,
-            line: Line::Begin,
-            leaf: Leaf::None,
+            line: LineKind::Begin,
+            leaf: LeafBlock::None,
             rule: None,
-            row: Row::default(),
+            row: TableRow::default(),
             head: None,
-            inline: Inline::default(),
+            inline: InlineState::default(),
             lapsed: None,
             after_return: false,
             mark: 0,
@@ -147,7 +149,7 @@ impl Blocks {
     pub(in crate::detect) fn push(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
-            if matches!(self.line, Line::Other | Line::InHtml { ends: true }) {
+            if matches!(self.line, LineKind::Other | LineKind::InHtml { ends: true }) {
                 let skipped = memchr::memchr2(b'\n', b'\r', &bytes[at..]).unwrap_or(bytes.len() - at);
                 self.position += skipped;
                 at += skipped;
@@ -191,99 +193,99 @@ impl Blocks {
             Some(rule) if is_space => rule.gap = true,
             Some(rule) if rule.sign == byte => {
                 rule.count += 1;
-                // Only a gap before another sign counts, not one at the end.
+                // Whitespace at the end of an underline is allowed.
                 if rule.gap {
                     rule.underlines = false;
                 }
             }
             _ => self.rule = None,
         }
-        if !matches!(self.line, Line::Begin) {
+        if !matches!(self.line, LineKind::Begin) {
             self.row.step(byte);
             self.inline.step(byte, self.position);
         }
         match self.line {
-            Line::Begin if is_space => {
+            LineKind::Begin if is_space => {
                 self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
                 return;
             }
-            Line::Begin => self.begin(byte),
-            Line::Signs(mut opening) => {
+            LineKind::Begin => self.begin_content(byte),
+            LineKind::Signs(mut opening) => {
                 if byte == opening.sign {
                     opening.length += 1;
-                    self.line = Line::Signs(opening);
+                    self.line = LineKind::Signs(opening);
                 } else if opening.length >= 3 {
                     opening.push_info(byte);
-                    self.line = Line::Info { opening, inside: false };
+                    self.line = LineKind::Info { opening, inside: false };
                 } else {
                     self.begin_text();
                 }
             }
-            Line::Info { mut opening, inside } => {
+            LineKind::Info { mut opening, inside } => {
                 if byte == b'`' && opening.sign == b'`' {
-                    if inside { self.line = Line::Other } else { self.begin_text() }
+                    if inside { self.line = LineKind::Other } else { self.begin_text() }
                 } else {
                     opening.push_info(byte);
-                    self.line = Line::Info { opening, inside };
+                    self.line = LineKind::Info { opening, inside };
                 }
             }
-            Line::Closing(mut opening) => self.step_closing(byte, &mut opening),
-            Line::Closed if is_space => {}
-            Line::Closed => self.pass_in_fence(),
-            Line::Heading(count) => match byte {
-                b'#' if count < 6 => self.line = Line::Heading(count + 1),
+            LineKind::Closing(mut opening) => self.step_closing(byte, &mut opening),
+            LineKind::Closed if is_space => {}
+            LineKind::Closed => self.add_fence_content(),
+            LineKind::Heading(count) => match byte {
+                b'#' if count < 6 => self.line = LineKind::Heading(count + 1),
                 _ if is_space => self.begin_heading(),
                 _ => self.begin_text(),
             },
-            Line::Html(start) => self.step_html(start, byte),
-            Line::InHtml { ends: false } => {
-                if let Leaf::Html { block, .. } = &mut self.leaf {
-                    self.line = Line::InHtml { ends: block.step(byte) };
+            LineKind::Html(start) => self.step_html(start, byte),
+            LineKind::InHtml { ends: false } => {
+                if let LeafBlock::Html { block, .. } = &mut self.leaf {
+                    self.line = LineKind::InHtml { ends: block.step(byte) };
                 }
             }
-            Line::Marker { prefix, interrupts } => {
+            LineKind::Marker { prefix, interrupts } => {
                 let in_paragraph =
-                    matches!(self.leaf, Leaf::Paragraph) && self.matched == self.containers.len();
+                    matches!(self.leaf, LeafBlock::Paragraph) && self.matched == self.containers.len();
                 if is_space && (interrupts || !in_paragraph) {
                     self.item = Some(prefix);
                     self.consumed = self.column;
-                    self.line = Line::Begin;
+                    self.line = LineKind::Begin;
                     self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
                     return;
                 }
                 self.begin_text();
             }
-            Line::Digits { indent, count, is_one } => match byte {
+            LineKind::Digits { indent, count, is_one } => match byte {
                 b'0'..=b'9' if count < 9 => {
-                    self.line = Line::Digits { indent, count: count + 1, is_one: false };
+                    self.line = LineKind::Digits { indent, count: count + 1, is_one: false };
                 }
                 b'.' | b')' => {
                     let prefix = indent + usize::from(count) + 1;
-                    self.line = Line::Marker { prefix, interrupts: is_one };
+                    self.line = LineKind::Marker { prefix, interrupts: is_one };
                 }
                 _ => self.begin_text(),
             },
-            Line::InHtml { ends: true } | Line::Text | Line::HeadingText | Line::Other => {}
+            LineKind::InHtml { ends: true } | LineKind::Text | LineKind::HeadingText | LineKind::Other => {}
         }
         self.column += 1;
     }
 
-    fn step_closing(&mut self, byte: u8, opening: &mut Opening) {
-        let Leaf::Fence(fence) = self.leaf else { return };
+    fn step_closing(&mut self, byte: u8, opening: &mut FenceOpening) {
+        let LeafBlock::Fence(fence) = self.leaf else { return };
         if byte == fence.sign {
             opening.length += 1;
-            self.line = Line::Closing(*opening);
+            self.line = LineKind::Closing(*opening);
         } else if matches!(byte, b' ' | b'\t') && opening.length >= fence.length {
-            self.line = Line::Closed;
+            self.line = LineKind::Closed;
         } else if fence.doubtful && opening.length >= 3 {
             opening.push_info(byte);
-            self.line = Line::Info { opening: *opening, inside: true };
+            self.line = LineKind::Info { opening: *opening, inside: true };
         } else {
-            self.pass_in_fence();
+            self.add_fence_content();
         }
     }
 
-    /// Returns the number of columns between the containers' part of the line and the next byte.
+    /// Returns the number of columns between the container markers and the next byte.
     fn take_indent(&mut self) -> usize {
         if std::mem::take(&mut self.quote_space) && self.column > self.consumed {
             self.consumed += 1;
@@ -291,13 +293,14 @@ impl Blocks {
         self.column - self.consumed
     }
 
-    /// Processes the first non-whitespace byte after the containers that the line has matched so far.
-    fn begin(&mut self, byte: u8) {
+    /// Processes the first non-whitespace byte after the container markers matched so far.
+    fn begin_content(&mut self, byte: u8) {
         let mut indent = self.take_indent();
         if let Some(prefix) = self.item.take() {
-            // Indented code may follow a marker. Then only one column belongs to the marker.
+            // If more than four columns follow a marker, the text is indented code, and the marker includes
+            // only one of them.
             let spaces = if indent > 4 { 1 } else { indent };
-            self.enter(Container::Item { width: prefix + spaces, blank: false });
+            self.open_container(Container::Item { width: prefix + spaces, blank: false });
             self.consumed += spaces;
             indent -= spaces;
         }
@@ -320,41 +323,41 @@ impl Blocks {
         }
         let contained = self.matched == self.containers.len();
         match self.leaf {
-            Leaf::Fence(fence) if contained => {
+            LeafBlock::Fence(fence) if contained => {
                 let may_close = indent < 4 && byte == fence.sign;
                 if may_close {
-                    self.line = Line::Closing(Opening::new(byte, self.position));
+                    self.line = LineKind::Closing(FenceOpening::new(byte, self.position));
                 } else {
-                    self.pass_in_fence();
+                    self.add_fence_content();
                 }
                 return;
             }
-            Leaf::Html { mut block, line_start } if contained => {
+            LeafBlock::Html { mut block, line_start } if contained => {
                 let ends = block.step(byte);
-                self.leaf = Leaf::Html { block, line_start };
+                self.leaf = LeafBlock::Html { block, line_start };
                 self.line = match block {
                     HtmlBlock::UntilBlank if matches!(byte, b'`' | b'~') => {
-                        Line::Signs(Opening::new(byte, self.position))
+                        LineKind::Signs(FenceOpening::new(byte, self.position))
                     }
-                    _ => Line::InHtml { ends },
+                    _ => LineKind::InHtml { ends },
                 };
                 return;
             }
-            Leaf::Fence(fence) => {
+            LeafBlock::Fence(fence) => {
                 self.lapsed = Some((fence.sign, fence.length));
-                self.leave();
+                self.close_leaf();
             }
-            Leaf::Html { .. } | Leaf::Table(_) if !contained => self.leave(),
+            LeafBlock::Html { .. } | LeafBlock::Table(_) if !contained => self.close_leaf(),
             _ => {}
         }
-        self.classify(byte, indent);
+        self.classify_line(byte, indent);
     }
 
-    /// Determines the kind of the line that begins with this byte, as far as it is known.
-    fn classify(&mut self, byte: u8, indent: usize) {
-        let in_paragraph = matches!(self.leaf, Leaf::Paragraph);
+    /// Determines the kind of the line from its first byte, as far as possible.
+    fn classify_line(&mut self, byte: u8, indent: usize) {
+        let in_paragraph = matches!(self.leaf, LeafBlock::Paragraph);
         let continues = in_paragraph && self.matched == self.containers.len();
-        self.row = Row::default();
+        self.row = TableRow::default();
         if !in_paragraph {
             self.inline.reset();
         }
@@ -362,55 +365,55 @@ impl Blocks {
         self.inline.step(byte, self.position);
         if indent >= 4 {
             if in_paragraph {
-                self.line = Line::Text;
+                self.line = LineKind::Text;
             } else {
-                self.leave();
-                self.line = Line::Other;
+                self.close_leaf();
+                self.line = LineKind::Other;
             }
             return;
         }
         if self.rule.is_none() && (matches!(byte, b'*' | b'-' | b'_') || continues && byte == b'=') {
             let underlines = continues && matches!(byte, b'-' | b'=');
-            self.rule = Some(Rule { sign: byte, count: 1, gap: false, depth: self.matched, underlines });
+            self.rule = Some(RuleLine { sign: byte, count: 1, gap: false, depth: self.matched, underlines });
         }
         self.line = match byte {
             b'>' => {
-                self.enter(Container::Quote);
+                self.open_container(Container::Quote);
                 self.consume_quote();
                 return;
             }
-            b'`' | b'~' => Line::Signs(Opening::new(byte, self.position)),
-            b'#' => Line::Heading(1),
-            b'<' => Line::Html(HtmlStart::new()),
-            b'-' | b'+' | b'*' => Line::Marker { prefix: indent + 1, interrupts: true },
-            b'0'..=b'9' => Line::Digits { indent, count: 1, is_one: byte == b'1' },
+            b'`' | b'~' => LineKind::Signs(FenceOpening::new(byte, self.position)),
+            b'#' => LineKind::Heading(1),
+            b'<' => LineKind::Html(HtmlStart::new()),
+            b'-' | b'+' | b'*' => LineKind::Marker { prefix: indent + 1, interrupts: true },
+            b'0'..=b'9' => LineKind::Digits { indent, count: 1, is_one: byte == b'1' },
             _ => return self.begin_text(),
         };
     }
 
     fn consume_quote(&mut self) {
-        self.line = Line::Begin;
+        self.line = LineKind::Begin;
         self.consumed = self.column + 1;
         self.quote_space = true;
         self.rule = None;
     }
 
-    /// Closes the containers that do not contain the line.
-    fn truncate(&mut self) {
+    /// Closes the containers that do not contain this line.
+    fn close_unmatched_containers(&mut self) {
         self.containers.truncate(self.matched);
         self.quotes = self.matched_quotes;
     }
 
-    /// Closes the containers that do not contain the line, and the block before it.
-    fn leave(&mut self) {
-        self.truncate();
-        self.leaf = Leaf::None;
+    /// Closes the containers that do not contain this line, and the open leaf block.
+    fn close_leaf(&mut self) {
+        self.close_unmatched_containers();
+        self.leaf = LeafBlock::None;
         self.head = None;
         self.inline.reset();
     }
 
-    fn enter(&mut self, container: Container) {
-        self.leave();
+    fn open_container(&mut self, container: Container) {
+        self.close_leaf();
         self.containers.push(container);
         self.matched += 1;
         self.quotes += usize::from(matches!(container, Container::Quote));
@@ -418,54 +421,54 @@ impl Blocks {
         self.structure = true;
     }
 
-    /// Treats the line as text of the paragraph or table before it, or of a new paragraph.
+    /// Treats the line as text: of the open paragraph or table, or of a new paragraph.
     fn begin_text(&mut self) {
-        if matches!(self.leaf, Leaf::Html { .. }) {
-            self.line = Line::InHtml { ends: false };
+        if matches!(self.leaf, LeafBlock::Html { .. }) {
+            self.line = LineKind::InHtml { ends: false };
             return;
         }
-        if !matches!(self.leaf, Leaf::Paragraph | Leaf::Table(_)) {
-            self.truncate();
-            self.leaf = Leaf::Paragraph;
+        if !matches!(self.leaf, LeafBlock::Paragraph | LeafBlock::Table(_)) {
+            self.close_unmatched_containers();
+            self.leaf = LeafBlock::Paragraph;
             self.head = None;
         }
-        self.line = Line::Text;
+        self.line = LineKind::Text;
     }
 
     fn begin_heading(&mut self) {
-        self.leave();
+        self.close_leaf();
         self.structure = true;
-        self.line = Line::HeadingText;
+        self.line = LineKind::HeadingText;
     }
 
-    fn pass_in_fence(&mut self) {
-        if let Leaf::Fence(fence) = &mut self.leaf {
+    fn add_fence_content(&mut self) {
+        if let LeafBlock::Fence(fence) = &mut self.leaf {
             fence.empty = false;
         }
-        self.line = Line::Other;
+        self.line = LineKind::Other;
     }
 
-    fn open_fence(&mut self, opening: &Opening) {
+    fn open_fence(&mut self, opening: &FenceOpening) {
         let mut fence = opening.fence(self.line_start);
         let lapsed = self.lapsed.take();
         fence.doubtful = opening.is_bare()
             && lapsed.is_some_and(|(sign, length)| sign == fence.sign && length <= fence.length);
-        self.leave();
+        self.close_leaf();
         self.structure = true;
-        self.leaf = Leaf::Fence(fence);
+        self.leaf = LeafBlock::Fence(fence);
     }
 
     fn step_html(&mut self, start: HtmlStart, byte: u8) {
-        // A tag that fills its line cannot interrupt a paragraph.
+        // A complete tag on its own line cannot interrupt a paragraph.
         let interrupts = |start: &HtmlStart| matches!(start, HtmlStart::Name { .. });
         match start.step(byte) {
             HtmlStep::Block(block) => {
-                self.leave();
-                self.leaf = Leaf::Html { block, line_start: self.line_start };
-                self.line = Line::InHtml { ends: false };
+                self.close_leaf();
+                self.leaf = LeafBlock::Html { block, line_start: self.line_start };
+                self.line = LineKind::InHtml { ends: false };
             }
-            HtmlStep::Open(next) if interrupts(&next) || !matches!(self.leaf, Leaf::Paragraph) => {
-                self.line = Line::Html(next);
+            HtmlStep::Open(next) if interrupts(&next) || !matches!(self.leaf, LeafBlock::Paragraph) => {
+                self.line = LineKind::Html(next);
             }
             HtmlStep::Open(_) | HtmlStep::None => self.begin_text(),
         }

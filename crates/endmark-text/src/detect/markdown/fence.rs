@@ -1,18 +1,18 @@
-//! Code fences: the signs that open and close them, and the language that they declare.
+//! Code fences: their opening and closing characters, and the declared language.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// Number of examined bytes of a fence's info string.
-const INFO_BYTES: usize = 8;
+/// Number of bytes of a fence's info string that are examined.
+const MAX_INFO_BYTES: usize = 8;
 
-/// The language that a fence declares.
+/// The language that a fence declares, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::detect) enum Language {
+pub(in crate::detect) enum FenceLanguage {
     /// `json`, `jsonl` or `ndjson`.
     Json,
-    /// The info string was not read yet.
+    /// The fence declares no language.
     Unsaid,
     Other,
 }
@@ -22,43 +22,43 @@ pub(in crate::detect) enum Language {
 pub(in crate::detect) struct Fence {
     pub(super) sign: u8,
     pub(super) length: usize,
-    pub(in crate::detect) language: Language,
-    /// Where its signs begin.
+    pub(in crate::detect) language: FenceLanguage,
+    /// Position of its first backtick or tilde.
     pub(in crate::detect) start: usize,
-    /// Where its line begins.
+    /// Position of the beginning of its line.
     pub(super) line_start: usize,
-    /// Whether the fence contains only white space.
+    /// Whether the fence contains only whitespace so far.
     pub(in crate::detect) empty: bool,
-    /// Whether it may as well close another one that ended without its closing line.
+    /// Whether this may instead be the closing line of another fence that ended with its container.
     pub(super) doubtful: bool,
 }
 
-/// The signs at the beginning of a line, and then the info string.
+/// The backticks or tildes at the beginning of a line, and then the info string.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Opening {
+pub(super) struct FenceOpening {
     pub(super) sign: u8,
     pub(super) length: usize,
     start: usize,
-    info: [u8; INFO_BYTES],
+    info: [u8; MAX_INFO_BYTES],
     info_length: usize,
 }
 
 impl Fence {
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         self.length <= MAX_POSITION && self.sign.is_ascii()
     }
 }
 
-impl Opening {
-    /// Whether this state is reachable, as far as later code relies on it.
+impl FenceOpening {
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
-        self.length <= MAX_POSITION && self.info_length <= INFO_BYTES + 1 && self.sign.is_ascii()
+        self.length <= MAX_POSITION && self.info_length <= MAX_INFO_BYTES + 1 && self.sign.is_ascii()
     }
 
-    /// Begins with one sign, at `start`.
+    /// Creates an opening with one character, at `start`.
     pub(super) fn new(sign: u8, start: usize) -> Self {
-        Self { sign, length: 1, start, info: [0; INFO_BYTES], info_length: 0 }
+        Self { sign, length: 1, start, info: [0; MAX_INFO_BYTES], info_length: 0 }
     }
 
     /// Reads a byte of the info string.
@@ -69,30 +69,30 @@ impl Opening {
         if let Some(place) = self.info.get_mut(self.info_length) {
             *place = byte;
         }
-        if byte != b' ' && byte != b'\t' || self.info_length < INFO_BYTES {
-            self.info_length = (self.info_length + 1).min(INFO_BYTES + 1);
+        if byte != b' ' && byte != b'\t' || self.info_length < MAX_INFO_BYTES {
+            self.info_length = (self.info_length + 1).min(MAX_INFO_BYTES + 1);
         }
     }
 
-    /// Whether nothing follows the signs.
+    /// Whether the line has no info string.
     pub(super) fn is_bare(&self) -> bool {
         self.info_length == 0
     }
 
-    /// The fence that this line opens.
+    /// Returns the fence that this line opens.
     pub(super) fn fence(&self, line_start: usize) -> Fence {
-        let info_text = self.info[..self.info_length.min(INFO_BYTES)].trim_ascii().to_ascii_lowercase();
+        let info_text = self.info[..self.info_length.min(MAX_INFO_BYTES)].trim_ascii().to_ascii_lowercase();
         let language = match info_text.as_slice() {
-            b"" => Language::Unsaid,
-            b"json" | b"jsonl" | b"ndjson" if self.info_length <= INFO_BYTES => Language::Json,
-            _ => Language::Other,
+            b"" => FenceLanguage::Unsaid,
+            b"json" | b"jsonl" | b"ndjson" if self.info_length <= MAX_INFO_BYTES => FenceLanguage::Json,
+            _ => FenceLanguage::Other,
         };
         let Self { sign, length, start, .. } = *self;
         Fence { sign, length, language, start, line_start, empty: true, doubtful: false }
     }
 }
 
-/// A line that opens or closes fenced code, for code that reads Markdown line by line.
+/// A line that opens or closes a code fence, for code that reads Markdown line by line.
 ///
 /// ```
 /// use endmark_text::CodeFence;
@@ -109,23 +109,24 @@ pub struct CodeFence {
 }
 
 impl CodeFence {
-    /// Returns the fence of a line at any indentation: the caller knows the surrounding list.
+    /// Parses a fence line with any indentation, because only the caller knows the surrounding list. Returns
+    /// `None` for other lines.
     pub fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
         let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
         let info = line.trim_start_matches(char::from(sign));
         let length = line.len() - info.len();
-        // A backtick after backticks makes them inline code.
+        // Three backticks with another backtick after them are inline code.
         let is_fence = length >= 3 && !(sign == b'`' && info.contains('`'));
         is_fence.then_some(Self { sign, length, is_bare: info.is_empty() })
     }
 
-    /// Whether both have the same sign and length, so that the same line closes either of them.
-    pub fn is_like(self, other: Self) -> bool {
+    /// Whether both fences have the same character and length, so that the same lines close them.
+    pub fn has_same_marker(self, other: Self) -> bool {
         self.sign == other.sign && self.length == other.length
     }
 
-    /// Whether the other fence closes this one.
+    /// Whether `other` closes this fence.
     pub fn is_closed_by(self, other: Self) -> bool {
         other.is_bare && other.sign == self.sign && other.length >= self.length
     }

@@ -1,13 +1,13 @@
-//! HTML blocks: how they begin and how they end (`CommonMark`, section 4.6).
+//! Finds where HTML blocks begin and end (`CommonMark`, section 4.6).
 
 use serde::{Deserialize, Serialize};
 
 use crate::Markup;
 
-/// Maximum bytes of a beginning that are examined: `<figcaption` or `<![CDATA[`, and one more byte.
-const NAME_BYTES: usize = 12;
+/// Maximum number of examined bytes at the start of a block. The longest are `<figcaption` and `<![CDATA[`.
+const MAX_NAME_BYTES: usize = 12;
 
-/// The elements whose block ends at a blank line.
+/// The elements that begin a block up to the next blank line.
 const BLOCK_ELEMENTS: [&[u8]; 62] = [
     b"address",
     b"article",
@@ -73,7 +73,7 @@ const BLOCK_ELEMENTS: [&[u8]; 62] = [
     b"ul",
 ];
 
-/// Returns the element of this name if its block ends at an end tag.
+/// Returns the element with this name if its block lasts until an end tag.
 fn raw_element(name: &[u8]) -> Option<Markup> {
     match name {
         b"pre" => Some(Markup::Preformatted),
@@ -84,39 +84,39 @@ fn raw_element(name: &[u8]) -> Option<Markup> {
     }
 }
 
-/// An HTML block, and how much of its end has arrived.
+/// The kind of an open HTML block, and how much of its end was read.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlBlock {
     /// The block ends before a blank line.
     UntilBlank,
-    /// The block ends with the line that contains this ending.
-    UntilSigns { markup: Markup, matched: Ending },
+    /// The block ends with the line that contains this end sequence.
+    UntilSigns { markup: Markup, matched: EndSequence },
 }
 
-/// The part of an HTML block's end at the end of the text.
+/// The part of an end sequence that the text ends with.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(super) struct Ending {
-    /// Number of matching signs. For an end tag, the number of bytes after `<`.
+pub(super) struct EndSequence {
+    /// Number of matching characters. For an end tag, number of bytes after `<`.
     length: usize,
-    name: [u8; NAME_BYTES],
+    name: [u8; MAX_NAME_BYTES],
 }
 
 impl HtmlBlock {
     fn new(markup: Markup) -> Self {
-        // `<!-->` and `<?>` are complete.
+        // `<!-->` and `<?>` are complete blocks.
         let length = match markup {
             Markup::Comment => 2,
             Markup::Instruction => 1,
             _ => 0,
         };
-        Self::UntilSigns { markup, matched: Ending { length, name: [0; NAME_BYTES] } }
+        Self::UntilSigns { markup, matched: EndSequence { length, name: [0; MAX_NAME_BYTES] } }
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         match self {
             Self::UntilBlank => true,
-            Self::UntilSigns { matched, .. } => matched.length <= NAME_BYTES + 1,
+            Self::UntilSigns { matched, .. } => matched.length <= MAX_NAME_BYTES + 1,
         }
     }
 
@@ -138,7 +138,7 @@ impl HtmlBlock {
     }
 }
 
-impl Ending {
+impl EndSequence {
     fn step_tag(&mut self, byte: u8) -> bool {
         match byte {
             b'<' => self.length = 1,
@@ -147,7 +147,7 @@ impl Ending {
                 self.length = 0;
                 return name.strip_prefix(b"/").is_some_and(|name| raw_element(name).is_some());
             }
-            _ if (1..=NAME_BYTES).contains(&self.length) => {
+            _ if (1..=MAX_NAME_BYTES).contains(&self.length) => {
                 self.name[self.length - 1] = byte.to_ascii_lowercase();
                 self.length += 1;
             }
@@ -160,15 +160,15 @@ impl Ending {
 /// A line that begins with `<` and may begin an HTML block.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlStart {
-    /// After `<` and these bytes in lower case.
-    Name { name: [u8; NAME_BYTES], length: usize },
-    /// After the name of a tag that may be alone on the line.
-    Tag(Tag),
+    /// After `<` and these lowercase bytes.
+    Name { name: [u8; MAX_NAME_BYTES], length: usize },
+    /// In a tag that may be alone on the line.
+    Tag(TagPosition),
 }
 
-/// The progress of a tag that must be complete and alone on its line.
+/// The position in a tag that must be complete and alone on its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Tag {
+pub(super) enum TagPosition {
     /// In the name of an end tag, or after it.
     Closing { name_ended: bool },
     /// In the name of a start tag.
@@ -181,9 +181,9 @@ pub(super) enum Tag {
     AfterAttribute,
     /// After `=`.
     Equals,
-    /// In a value without quotes.
+    /// In an unquoted value.
     Bare,
-    /// In a value that began with this quote.
+    /// In a value that began with this quotation mark.
     Quoted(u8),
     /// Right after a quoted value.
     AfterQuote,
@@ -193,31 +193,31 @@ pub(super) enum Tag {
     Done,
 }
 
-/// The result of processing a byte of the line.
+/// The effect of a byte on a line that may begin an HTML block.
 pub(super) enum HtmlStep {
-    /// The text may still begin a block.
+    /// The line may still begin a block.
     Open(HtmlStart),
-    /// It begins this one.
+    /// The line begins this block.
     Block(HtmlBlock),
-    /// The text does not begin a block.
+    /// The line does not begin a block.
     None,
 }
 
 impl HtmlStart {
-    /// After `<`.
+    /// Creates the state after `<`.
     pub(super) fn new() -> Self {
-        Self::Name { name: [0; NAME_BYTES], length: 0 }
+        Self::Name { name: [0; MAX_NAME_BYTES], length: 0 }
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(self) -> bool {
         match self {
-            Self::Name { length, .. } => length <= NAME_BYTES,
+            Self::Name { length, .. } => length <= MAX_NAME_BYTES,
             Self::Tag(_) => true,
         }
     }
 
-    /// Processes the next byte of the line. A line feed is its end.
+    /// Processes the next byte of the line. A line feed ends the line.
     pub(super) fn step(self, byte: u8) -> HtmlStep {
         match self {
             Self::Name { name, length } => Self::step_name(name, length, byte),
@@ -226,7 +226,7 @@ impl HtmlStart {
     }
 
     #[expect(clippy::match_same_arms, reason = "an arm is one beginning")]
-    fn step_name(mut name: [u8; NAME_BYTES], length: usize, byte: u8) -> HtmlStep {
+    fn step_name(mut name: [u8; MAX_NAME_BYTES], length: usize, byte: u8) -> HtmlStep {
         let seen = &name[..length];
         let ends = matches!(byte, b' ' | b'\t' | b'\n' | b'>');
         if ends && let Some(element) = raw_element(seen) {
@@ -251,8 +251,9 @@ impl HtmlStart {
                 if seen.starts_with(b"!") {
                     return HtmlStep::None;
                 }
-                if length == NAME_BYTES || !(byte.is_ascii_alphanumeric() || byte == b'-') {
-                    let tag = if closing { Tag::Closing { name_ended: false } } else { Tag::Name };
+                if length == MAX_NAME_BYTES || !(byte.is_ascii_alphanumeric() || byte == b'-') {
+                    let tag =
+                        if closing { TagPosition::Closing { name_ended: false } } else { TagPosition::Name };
                     return Self::step_tag(tag, byte);
                 }
             }
@@ -263,38 +264,62 @@ impl HtmlStart {
     }
 
     #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
-    fn step_tag(tag: Tag, byte: u8) -> HtmlStep {
+    fn step_tag(tag: TagPosition, byte: u8) -> HtmlStep {
         let is_space = matches!(byte, b' ' | b'\t');
         let next = match (tag, byte) {
-            (Tag::Done, b'\n') => return HtmlStep::Block(HtmlBlock::UntilBlank),
-            (Tag::Done, _) if is_space => Tag::Done,
-            (_, b'\n') | (Tag::Done, _) => return HtmlStep::None,
-            (Tag::Closing { name_ended: false }, _) if byte.is_ascii_alphanumeric() || byte == b'-' => tag,
-            (Tag::Closing { .. }, _) if is_space => Tag::Closing { name_ended: true },
-            (Tag::Closing { .. }, b'>') => Tag::Done,
-            (Tag::Name, _) if byte.is_ascii_alphanumeric() || byte == b'-' => tag,
-            (Tag::Quoted(quote), _) if byte == quote => Tag::AfterQuote,
-            (Tag::Quoted(_), _) => tag,
-            (Tag::Equals, _) if is_space => tag,
-            (Tag::Equals, b'"' | b'\'') => Tag::Quoted(byte),
-            (Tag::Equals | Tag::Bare, b'<' | b'=' | b'`' | b'"' | b'\'') => return HtmlStep::None,
-            (Tag::Equals, b'>') => return HtmlStep::None,
-            (Tag::AfterAttribute, _) if is_space => tag,
-            (Tag::Attribute, _) if is_space => Tag::AfterAttribute,
-            (Tag::Attribute | Tag::AfterAttribute, b'=') => Tag::Equals,
-            (Tag::Attribute, b'_' | b'.' | b':' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z') => tag,
-            (Tag::Slash, b'>') => Tag::Done,
-            (Tag::Slash, _) => return HtmlStep::None,
-            (Tag::Name | Tag::Bare | Tag::AfterQuote | Tag::Space, _) if is_space => Tag::Space,
-            (
-                Tag::Name | Tag::Bare | Tag::AfterQuote | Tag::Space | Tag::Attribute | Tag::AfterAttribute,
-                b'>',
-            ) => Tag::Done,
-            (Tag::Equals | Tag::Bare, _) => Tag::Bare,
-            (Tag::Name | Tag::AfterQuote | Tag::Space | Tag::Attribute | Tag::AfterAttribute, b'/') => {
-                Tag::Slash
+            (TagPosition::Done, b'\n') => return HtmlStep::Block(HtmlBlock::UntilBlank),
+            (TagPosition::Done, _) if is_space => TagPosition::Done,
+            (_, b'\n') | (TagPosition::Done, _) => return HtmlStep::None,
+            (TagPosition::Closing { name_ended: false }, _)
+                if byte.is_ascii_alphanumeric() || byte == b'-' =>
+            {
+                tag
             }
-            (Tag::Space | Tag::AfterAttribute, b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z') => Tag::Attribute,
+            (TagPosition::Closing { .. }, _) if is_space => TagPosition::Closing { name_ended: true },
+            (TagPosition::Closing { .. }, b'>') => TagPosition::Done,
+            (TagPosition::Name, _) if byte.is_ascii_alphanumeric() || byte == b'-' => tag,
+            (TagPosition::Quoted(quote), _) if byte == quote => TagPosition::AfterQuote,
+            (TagPosition::Quoted(_), _) => tag,
+            (TagPosition::Equals, _) if is_space => tag,
+            (TagPosition::Equals, b'"' | b'\'') => TagPosition::Quoted(byte),
+            (TagPosition::Equals | TagPosition::Bare, b'<' | b'=' | b'`' | b'"' | b'\'') => {
+                return HtmlStep::None;
+            }
+            (TagPosition::Equals, b'>') => return HtmlStep::None,
+            (TagPosition::AfterAttribute, _) if is_space => tag,
+            (TagPosition::Attribute, _) if is_space => TagPosition::AfterAttribute,
+            (TagPosition::Attribute | TagPosition::AfterAttribute, b'=') => TagPosition::Equals,
+            (TagPosition::Attribute, b'_' | b'.' | b':' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z') => {
+                tag
+            }
+            (TagPosition::Slash, b'>') => TagPosition::Done,
+            (TagPosition::Slash, _) => return HtmlStep::None,
+            (TagPosition::Name | TagPosition::Bare | TagPosition::AfterQuote | TagPosition::Space, _)
+                if is_space =>
+            {
+                TagPosition::Space
+            }
+            (
+                TagPosition::Name
+                | TagPosition::Bare
+                | TagPosition::AfterQuote
+                | TagPosition::Space
+                | TagPosition::Attribute
+                | TagPosition::AfterAttribute,
+                b'>',
+            ) => TagPosition::Done,
+            (TagPosition::Equals | TagPosition::Bare, _) => TagPosition::Bare,
+            (
+                TagPosition::Name
+                | TagPosition::AfterQuote
+                | TagPosition::Space
+                | TagPosition::Attribute
+                | TagPosition::AfterAttribute,
+                b'/',
+            ) => TagPosition::Slash,
+            (TagPosition::Space | TagPosition::AfterAttribute, b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z') => {
+                TagPosition::Attribute
+            }
             _ => return HtmlStep::None,
         };
         HtmlStep::Open(Self::Tag(next))

@@ -1,80 +1,81 @@
-//! Inline constructs of a paragraph, as far as needed to detect a link with an open destination.
+//! Tracks the inline constructs of a paragraph, as far as needed to detect a link with an open
+//! destination.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// Maximum number of open brackets that are remembered. Outer ones are dropped, and their links are not detected.
+/// Maximum number of open brackets that are stored. Links that begin with an outer bracket are not detected.
 const MAX_REMEMBERED_BRACKETS: usize = 32;
 
-/// The position of the text's end within a link.
+/// The position within a link at the end of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-enum Link {
+enum LinkPosition {
     /// Not in a link.
     #[default]
     None,
-    /// After `](`, and perhaps whitespace.
+    /// After `](` and any whitespace.
     Begin,
-    /// In a bare destination with this many open parentheses.
+    /// In a destination without angle brackets, with this many open parentheses.
     Bare { depth: usize },
     /// In a destination after `<`.
     Angle,
-    /// After the destination, or its title, and whitespace.
+    /// After the destination or the title, and whitespace.
     After { title: bool },
-    /// In a title that ends with this sign.
+    /// In a title that ends with this character.
     Title { end: u8 },
 }
 
-/// Follows brackets, code spans and links through one paragraph, heading or row.
+/// Tracks the brackets, code spans and links of one paragraph, heading or row.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is about the last byte, and they do not exclude each other"
 )]
-pub(super) struct Inline {
-    /// Positions of the open brackets, innermost last, and whether each belongs to an image.
+pub(super) struct InlineState {
+    /// Positions of the open brackets, innermost last, and whether each one begins an image.
     brackets: Vec<(usize, bool)>,
-    /// The bracket that the last byte closed, if it can begin a link.
+    /// Start of the bracket that the last byte closed, if it can begin a link.
     closed_at: Option<usize>,
     /// Whether the last byte was an exclamation mark.
     exclamation: bool,
-    /// Whether the last byte opened the innermost bracket.
+    /// Whether the last byte opened a bracket, so that the bracket is still empty.
     empty: bool,
-    /// Whether a backslash precedes the next byte.
+    /// Whether a backslash escapes the next byte.
     escape: bool,
-    /// Number of backticks at the end of the text.
+    /// Number of backticks directly before the next byte.
     run: usize,
-    /// Length of the backtick run that may have begun a code span.
+    /// Number of backticks that may have begun the current code span.
     code: Option<usize>,
-    link: Link,
+    link: LinkPosition,
     /// Start of the open link.
     start: usize,
-    /// Whether a link with a destination was found.
+    /// Whether a complete link was found.
     pub(super) complete: bool,
 }
 
-impl Inline {
-    /// Resets the state at the end of a paragraph.
+impl InlineState {
+    /// Resets the state after a paragraph.
     pub(super) fn reset(&mut self) {
         self.brackets.clear();
         let brackets = std::mem::take(&mut self.brackets);
         *self = Self { brackets, complete: self.complete, ..Self::default() };
     }
 
-    /// Whether this state is reachable, as far as later code relies on it.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
-        let depth = if let Link::Bare { depth } = self.link { depth } else { 0 };
+        let depth = if let LinkPosition::Bare { depth } = self.link { depth } else { 0 };
         self.brackets.len() <= MAX_REMEMBERED_BRACKETS && depth.max(self.run) <= MAX_POSITION
     }
 
-    /// Returns the start of the link whose destination is open.
+    /// Returns the start of the link with an open destination, if any.
     pub(super) fn open_link(&self) -> Option<usize> {
-        (self.link != Link::None).then_some(self.start)
+        (self.link != LinkPosition::None).then_some(self.start)
     }
 
-    /// Processes one byte at `offset` in the text. The end of a line is a line feed.
+    /// Processes one byte at `offset` in the text. A line feed ends a line.
     pub(super) fn step(&mut self, byte: u8, offset: usize) {
-        if byte == b'`' && !self.escape && self.link == Link::None {
+        if byte == b'`' && !self.escape && self.link == LinkPosition::None {
             self.run += 1;
             (self.closed_at, self.exclamation, self.empty) = (None, false, false);
             return;
@@ -92,15 +93,15 @@ impl Inline {
         }
         if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
             (self.closed_at, self.exclamation, self.empty) = (None, false, false);
-            if self.link == Link::Begin {
-                self.link = Link::Bare { depth: 0 };
+            if self.link == LinkPosition::Begin {
+                self.link = LinkPosition::Bare { depth: 0 };
             }
             return;
         }
         if byte == b'\\' {
             self.escape = true;
         }
-        if self.link == Link::None { self.step_text(byte, offset) } else { self.step_link(byte) }
+        if self.link == LinkPosition::None { self.step_text(byte, offset) } else { self.step_link(byte) }
     }
 
     fn step_text(&mut self, byte: u8, offset: usize) {
@@ -116,14 +117,15 @@ impl Inline {
                 self.empty = true;
             }
             b']' => {
-                // Without a text only an image counts, because `[](` begins functions in some languages.
+                // Without text between the brackets, only an image counts, because `[](` begins functions in
+                // some languages.
                 self.closed_at =
                     self.brackets.pop().filter(|(_, image)| *image || !empty).map(|(start, _)| start);
             }
             b'(' => {
                 if let Some(start) = closed {
                     self.start = start;
-                    self.link = Link::Begin;
+                    self.link = LinkPosition::Begin;
                 }
             }
             _ => {}
@@ -134,29 +136,31 @@ impl Inline {
     fn step_link(&mut self, byte: u8) {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n');
         self.link = match (self.link, byte) {
-            (Link::Begin, _) if is_space => Link::Begin,
-            (Link::Begin, b'<') => Link::Angle,
-            (Link::Begin | Link::Bare { depth: 0 } | Link::After { .. }, b')') => self.end(),
-            (Link::Begin, b'(') => Link::Bare { depth: 1 },
-            (Link::Begin, _) => Link::Bare { depth: 0 },
-            (Link::Bare { depth: 0 }, _) if is_space => Link::After { title: false },
-            (Link::Bare { .. }, _) if is_space => Link::None,
-            (Link::Bare { depth }, b'(') => Link::Bare { depth: depth + 1 },
-            (Link::Bare { depth }, b')') => Link::Bare { depth: depth - 1 },
-            (Link::Angle, b'>') => Link::After { title: false },
-            (Link::Angle, b'<' | b'\n') => Link::None,
-            (Link::After { .. }, _) if is_space => self.link,
-            (Link::After { title: false }, b'"' | b'\'') => Link::Title { end: byte },
-            (Link::After { title: false }, b'(') => Link::Title { end: b')' },
-            (Link::After { .. }, _) => Link::None,
-            (Link::Title { end }, _) if byte == end => Link::After { title: true },
-            (Link::Bare { .. } | Link::Angle | Link::Title { .. }, _) => self.link,
-            (Link::None, _) => Link::None,
+            (LinkPosition::Begin, _) if is_space => LinkPosition::Begin,
+            (LinkPosition::Begin, b'<') => LinkPosition::Angle,
+            (LinkPosition::Begin | LinkPosition::Bare { depth: 0 } | LinkPosition::After { .. }, b')') => {
+                self.complete_link()
+            }
+            (LinkPosition::Begin, b'(') => LinkPosition::Bare { depth: 1 },
+            (LinkPosition::Begin, _) => LinkPosition::Bare { depth: 0 },
+            (LinkPosition::Bare { depth: 0 }, _) if is_space => LinkPosition::After { title: false },
+            (LinkPosition::Bare { .. }, _) if is_space => LinkPosition::None,
+            (LinkPosition::Bare { depth }, b'(') => LinkPosition::Bare { depth: depth + 1 },
+            (LinkPosition::Bare { depth }, b')') => LinkPosition::Bare { depth: depth - 1 },
+            (LinkPosition::Angle, b'>') => LinkPosition::After { title: false },
+            (LinkPosition::Angle, b'<' | b'\n') => LinkPosition::None,
+            (LinkPosition::After { .. }, _) if is_space => self.link,
+            (LinkPosition::After { title: false }, b'"' | b'\'') => LinkPosition::Title { end: byte },
+            (LinkPosition::After { title: false }, b'(') => LinkPosition::Title { end: b')' },
+            (LinkPosition::After { .. }, _) => LinkPosition::None,
+            (LinkPosition::Title { end }, _) if byte == end => LinkPosition::After { title: true },
+            (LinkPosition::Bare { .. } | LinkPosition::Angle | LinkPosition::Title { .. }, _) => self.link,
+            (LinkPosition::None, _) => LinkPosition::None,
         };
     }
 
-    fn end(&mut self) -> Link {
+    fn complete_link(&mut self) -> LinkPosition {
         self.complete = true;
-        Link::None
+        LinkPosition::None
     }
 }

@@ -1,40 +1,41 @@
-//! Lines that are rows of a table.
+//! Recognises lines that are table rows.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// The progress of a cell of a delimiter row: `:---:`.
+/// The position in a cell of a delimiter row, such as `:---:`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Cell {
+enum DelimiterCell {
     Blank,
     Colon,
     Dashes,
     Ended,
-    /// Not a delimiter cell.
+    /// The cell does not belong to a delimiter row.
     Other,
 }
 
-/// The unescaped bars of a line, which make it a row.
+/// The unescaped bars of a line, which may make it a table row.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct TableRow {
     bars: usize,
-    /// Whether it begins with a bar, ignoring whitespace. `None` before its first sign.
+    /// Whether the line begins with a bar, ignoring whitespace. `None` before its first non-whitespace
+    /// character.
     begins: Option<bool>,
-    /// Whether its last sign is a bar.
+    /// Whether the last non-whitespace character is a bar.
     ends: bool,
     escape: bool,
-    cell: Cell,
+    cell: DelimiterCell,
 }
 
-impl Default for Row {
+impl Default for TableRow {
     fn default() -> Self {
-        Self { bars: 0, begins: None, ends: false, escape: false, cell: Cell::Blank }
+        Self { bars: 0, begins: None, ends: false, escape: false, cell: DelimiterCell::Blank }
     }
 }
 
-impl Row {
-    /// Whether this state is reachable, as far as later code relies on it.
+impl TableRow {
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(self) -> bool {
         self.bars <= MAX_POSITION
     }
@@ -43,8 +44,8 @@ impl Row {
     pub(super) fn step(&mut self, byte: u8) {
         if matches!(byte, b' ' | b'\t') {
             self.escape = false;
-            if matches!(self.cell, Cell::Dashes) {
-                self.cell = Cell::Ended;
+            if matches!(self.cell, DelimiterCell::Dashes) {
+                self.cell = DelimiterCell::Ended;
             }
             return;
         }
@@ -53,71 +54,79 @@ impl Row {
         self.begins.get_or_insert(is_bar);
         self.ends = is_bar;
         self.cell = match (self.cell, byte) {
-            (Cell::Dashes | Cell::Ended, b'|') => Cell::Blank,
-            (Cell::Blank, b'|') if self.bars == 0 => Cell::Blank,
-            (Cell::Blank, b':') => Cell::Colon,
-            (Cell::Blank | Cell::Colon | Cell::Dashes, b'-') => Cell::Dashes,
-            (Cell::Dashes, b':') => Cell::Ended,
-            _ => Cell::Other,
+            (DelimiterCell::Dashes | DelimiterCell::Ended, b'|') => DelimiterCell::Blank,
+            (DelimiterCell::Blank, b'|') if self.bars == 0 => DelimiterCell::Blank,
+            (DelimiterCell::Blank, b':') => DelimiterCell::Colon,
+            (DelimiterCell::Blank | DelimiterCell::Colon | DelimiterCell::Dashes, b'-') => {
+                DelimiterCell::Dashes
+            }
+            (DelimiterCell::Dashes, b':') => DelimiterCell::Ended,
+            _ => DelimiterCell::Other,
         };
         self.bars += usize::from(is_bar);
     }
 
     /// Returns the number of cells.
-    fn cells(&self) -> usize {
-        (self.bars + 1).saturating_sub(usize::from(self.begins()) + usize::from(self.ends()))
+    fn cell_count(&self) -> usize {
+        (self.bars + 1)
+            .saturating_sub(usize::from(self.begins_with_bar()) + usize::from(self.ends_with_bar()))
     }
 
-    /// Whether it is a delimiter row that fits `head`.
-    pub(super) fn delimits(&self, head: &Self) -> bool {
-        let complete =
-            matches!(self.cell, Cell::Dashes | Cell::Ended) || self.ends && self.cell == Cell::Blank;
-        complete && self.bars > 0 && self.cells() == head.cells()
+    /// Whether the line is a delimiter row for the table head `head`.
+    pub(super) fn is_delimiter_for(&self, head: &Self) -> bool {
+        let complete = matches!(self.cell, DelimiterCell::Dashes | DelimiterCell::Ended)
+            || self.ends && self.cell == DelimiterCell::Blank;
+        complete && self.bars > 0 && self.cell_count() == head.cell_count()
     }
 
     /// Whether it begins with a bar.
-    pub(super) fn begins(&self) -> bool {
+    pub(super) fn begins_with_bar(&self) -> bool {
         self.begins == Some(true)
     }
 
-    /// Whether it ends with a bar other than its first one.
-    pub(super) fn ends(&self) -> bool {
-        self.ends && self.bars > usize::from(self.begins())
+    /// Whether the line ends with a bar other than its first one.
+    pub(super) fn ends_with_bar(&self) -> bool {
+        self.ends && self.bars > usize::from(self.begins_with_bar())
     }
 
-    /// Whether it has a bar at all.
+    /// Whether the line contains a bar.
     pub(super) fn has_bars(&self) -> bool {
         self.bars > 0
     }
 }
 
-/// The common form of all rows of a table so far.
+/// What all rows of a table have in common so far.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Table {
+pub(super) struct TableShape {
     begins: bool,
     ends: bool,
-    /// Number of cells of the table's head, while all rows have the same number.
+    /// Number of cells in each row, or `None` if the rows differ.
     cells: Option<usize>,
 }
 
-impl Table {
-    pub(super) fn new(head: &Row, delimiter: &Row) -> Self {
-        let mut table = Self { begins: head.begins(), ends: head.ends(), cells: Some(head.cells()) };
+impl TableShape {
+    pub(super) fn new(head: &TableRow, delimiter: &TableRow) -> Self {
+        let mut table = Self {
+            begins: head.begins_with_bar(),
+            ends: head.ends_with_bar(),
+            cells: Some(head.cell_count()),
+        };
         table.add(delimiter);
         table
     }
 
     /// Records a complete row.
-    pub(super) fn add(&mut self, row: &Row) {
-        self.begins &= row.begins();
-        self.ends &= row.ends();
-        self.cells = self.cells.filter(|cells| *cells == row.cells());
+    pub(super) fn add(&mut self, row: &TableRow) {
+        self.begins &= row.begins_with_bar();
+        self.ends &= row.ends_with_bar();
+        self.cells = self.cells.filter(|cells| *cells == row.cell_count());
     }
 
-    /// Whether a row at the end of the text is certainly incomplete, because every other row has more.
-    pub(super) fn is_missing_row_end(self, row: &Row) -> bool {
-        let is_row = if self.begins { row.begins() } else { row.has_bars() };
-        let is_short = self.cells.is_some_and(|cells| row.cells() < cells);
-        self.ends && is_row && (is_short || !row.ends())
+    /// Whether a row at the end of the text is certainly incomplete, because all earlier rows end with a bar
+    /// or have more cells.
+    pub(super) fn is_missing_row_end(self, row: &TableRow) -> bool {
+        let is_row = if self.begins { row.begins_with_bar() } else { row.has_bars() };
+        let is_short = self.cells.is_some_and(|cells| row.cell_count() < cells);
+        self.ends && is_row && (is_short || !row.ends_with_bar())
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-/// Returns the open element of `text` and its start. The result must not depend on chunking.
+/// Returns the open construct of `text` and its start. Checks that chunking does not change the result.
 #[track_caller]
-fn open(text: &str) -> Option<(String, usize)> {
+fn open_construct(text: &str) -> Option<(String, usize)> {
     let mut single_bytes = MarkdownMachine::default();
     for byte in text.bytes() {
         single_bytes.push(&[byte]);
@@ -16,13 +16,13 @@ fn open(text: &str) -> Option<(String, usize)> {
     }
     let verdict = single_bytes.verdict();
     let truncation = verdict.truncation()?;
-    Some((truncation.open.iter().next()?.sign().into_owned(), truncation.balanced_index))
+    Some((truncation.open.iter().next()?.opener().into_owned(), truncation.balanced_index))
 }
 
 #[track_caller]
 fn check(cases: &[(&str, Option<(&str, usize)>)]) {
     for (text, expected) in cases {
-        assert_eq!(open(text), expected.map(|(sign, start)| (sign.to_owned(), start)), "{text:?}");
+        assert_eq!(open_construct(text), expected.map(|(sign, start)| (sign.to_owned(), start)), "{text:?}");
     }
 }
 
@@ -82,7 +82,8 @@ fn fences_are_found_in_quotations_and_lists() {
 #[test]
 fn a_fence_that_ends_with_its_container_is_uncertain() {
     check(&[
-        // By the specification the last line opens another fence, but its author closes the one in the list.
+        // By the specification, the last line opens another fence. Its author meant to close the one in the
+        // list.
         ("1. Do:\n   ```sh\nls\n   ```\nText", None),
         ("1. Do:\n   ```sh\nls\n```\nText\n", None),
         ("1. Do:\n   ```sh\nls\n```\n\n```sh\nls", Some(("```", 24))),
@@ -158,7 +159,7 @@ fn a_destination_is_open_until_its_bracket() {
 #[test]
 fn the_last_row_of_a_table_ends_like_the_others() {
     let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
-    let with = |row: &str| open(&format!("{table}{row}"));
+    let with = |row: &str| open_construct(&format!("{table}{row}"));
     let row = Some(("|".to_owned(), table.len()));
     assert_eq!(with(""), None);
     assert_eq!(with("|"), row);
@@ -187,7 +188,7 @@ fn the_last_row_of_a_table_ends_like_the_others() {
 }
 
 #[test]
-fn the_cut_construct_is_named_and_half_a_character_first() {
+fn a_cut_within_a_character_is_reported_before_the_open_construct() {
     for (text, in_token) in [
         (&b"```\nx"[..], "code"),
         (b"<!-- x", "comment"),
@@ -208,7 +209,7 @@ fn the_cut_construct_is_named_and_half_a_character_first() {
 }
 
 #[test]
-fn only_prose_can_stop_in_mid_sentence() {
+fn only_prose_gets_the_mid_sentence_hint() {
     for (text, hinted) in [
         ("The result of this is not at all what we", true),
         ("```text\nThe result of this is not at all what we", false),

@@ -1,27 +1,27 @@
-//! The open elements of a text.
+//! Tracks the open elements of a text.
 
 use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum number of open elements, because each needs memory for its name. XML parsers stop at 256, HTML parsers at
-/// 512.
+/// Maximum number of open elements, because each one needs memory for its name. XML parsers stop at 256, HTML
+/// parsers at 512.
 pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
 
-/// The fault of an element beyond [`MAX_OPEN_ELEMENTS`].
-pub(super) const TOO_DEEP: &str = "more than 131,072 elements are open";
+/// The reason for rejecting an element beyond [`MAX_OPEN_ELEMENTS`].
+pub(super) const TOO_MANY_ELEMENTS: &str = "more than 131,072 elements are open";
 
-/// The names of the open elements as written, outermost first, and how often each is open, ignoring case. Each
-/// lower-case name is stored once, so that a copy costs only its levels.
+/// The names of the open elements as written, outermost first, and how often each lower-case name is open.
+/// Each name is stored once, so a copy of this costs little per level.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
-pub(super) struct Elements {
+pub(super) struct OpenElements {
     names: Vec<Arc<str>>,
     counts: BTreeMap<Arc<str>, usize>,
 }
 
-impl From<Vec<Box<str>>> for Elements {
+impl From<Vec<Box<str>>> for OpenElements {
     fn from(names: Vec<Box<str>>) -> Self {
         let mut elements = Self::default();
         for name in names {
@@ -31,13 +31,13 @@ impl From<Vec<Box<str>>> for Elements {
     }
 }
 
-impl From<Elements> for Vec<Box<str>> {
-    fn from(elements: Elements) -> Self {
+impl From<OpenElements> for Vec<Box<str>> {
+    fn from(elements: OpenElements) -> Self {
         elements.names.iter().map(|name| Box::from(&**name)).collect()
     }
 }
 
-impl Elements {
+impl OpenElements {
     pub(super) fn names(&self) -> &[Arc<str>] {
         &self.names
     }
@@ -51,17 +51,17 @@ impl Elements {
         self.names.len() < MAX_OPEN_ELEMENTS
     }
 
-    /// Whether this state is reachable.
+    /// Whether this state satisfies the assumptions of later code. Used to check restored states.
     pub(super) fn is_consistent(&self) -> bool {
         self.names.len() <= MAX_OPEN_ELEMENTS
     }
 
-    /// The name of the innermost element in lower case.
+    /// Returns the lower-case name of the innermost element, or `None` if no element is open.
     pub(super) fn last(&self) -> Option<String> {
         self.names.last().map(|name| name.to_ascii_lowercase())
     }
 
-    /// Whether an element of this name in lower case is open.
+    /// Whether an element with this lower-case name is open.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.counts.contains_key(name)
     }
@@ -76,7 +76,7 @@ impl Elements {
         *self.counts.entry(key).or_default() += 1;
     }
 
-    /// Closes the innermost element, and returns its name in lower case.
+    /// Closes the innermost element. Returns its lower-case name.
     pub(super) fn pop(&mut self) -> Option<String> {
         let name = self.names.pop()?.to_ascii_lowercase();
         if let Some(count) = self.counts.get_mut(name.as_str()) {
@@ -88,7 +88,8 @@ impl Elements {
         Some(name)
     }
 
-    /// Closes the innermost element with this lower-case name, if any, and all elements within it.
+    /// Closes the innermost element with this lower-case name, and all elements in it. Returns `false` if
+    /// no such element is open.
     pub(super) fn close(&mut self, name: &str) -> bool {
         let is_open = self.contains(name);
         while is_open && self.pop().is_some_and(|last| last != name) {}

@@ -1,23 +1,24 @@
-//! HTML elements: their names, those without an end tag, and those that end implicitly.
+//! The names of HTML elements: all of them, those without an end tag, and those that end implicitly.
 
-/// Elements without an end tag, whatever their attributes.
-const VOID: [&str; 4] = ["br", "hr", "img", "wbr"];
+/// Elements that never have an end tag.
+const VOID_ELEMENTS: [&str; 4] = ["br", "hr", "img", "wbr"];
 
-/// Elements that have no end tag in HTML, where they always have attributes. In other documents they contain text.
-const VOID_WITH_ATTRIBUTES: [&str; 10] =
+/// Elements without an end tag in HTML, where they always have attributes. In other documents, these names
+/// have content.
+const VOID_ELEMENTS_WITH_ATTRIBUTES: [&str; 10] =
     ["area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track"];
 
-/// Elements whose text contains no markup.
-const RAW: [&str; 2] = ["script", "style"];
+/// Elements with content that is not parsed as markup.
+const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
 
-/// Elements whose end tag may be missing.
-const OPTIONAL_END: [&str; 18] = [
+/// Elements that may lack their end tag.
+const OPTIONAL_END_ELEMENTS: [&str; 18] = [
     "caption", "colgroup", "dd", "dt", "li", "optgroup", "option", "p", "rp", "rt", "tbody", "td", "tfoot",
     "th", "thead", "tr", "head", "body",
 ];
 
 /// The other elements.
-const OTHERS: [&str; 84] = [
+const OTHER_ELEMENTS: [&str; 84] = [
     "a",
     "abbr",
     "address",
@@ -104,8 +105,8 @@ const OTHERS: [&str; 84] = [
     "video",
 ];
 
-/// Elements before which an open paragraph ends.
-const AFTER_PARAGRAPH: [&str; 30] = [
+/// Elements that end an open paragraph.
+const PARAGRAPH_ENDING_ELEMENTS: [&str; 30] = [
     "address",
     "article",
     "aside",
@@ -138,32 +139,33 @@ const AFTER_PARAGRAPH: [&str; 30] = [
     "ul",
 ];
 
-/// Whether an element of this name has no end tag.
-pub(super) fn is_void(name: &str, attributes: bool) -> bool {
-    VOID.contains(&name) || attributes && VOID_WITH_ATTRIBUTES.contains(&name)
+/// Whether an element with this name has no end tag. For some names, this depends on whether it has
+/// attributes.
+pub(super) fn is_void(name: &str, has_attributes: bool) -> bool {
+    VOID_ELEMENTS.contains(&name) || has_attributes && VOID_ELEMENTS_WITH_ATTRIBUTES.contains(&name)
 }
 
-/// Whether the text of an element of this name contains no markup.
+/// Whether the content of an element with this name is not parsed as markup.
 pub(super) fn is_raw(name: &str) -> bool {
-    RAW.contains(&name)
+    RAW_TEXT_ELEMENTS.contains(&name)
 }
 
-/// Whether the end tag of this name may be missing in HTML.
-pub(super) fn may_lack_end(name: &str) -> bool {
-    OPTIONAL_END.contains(&name)
+/// Whether an element with this name may lack its end tag in HTML.
+pub(super) fn has_optional_end(name: &str) -> bool {
+    OPTIONAL_END_ELEMENTS.contains(&name)
 }
 
-/// Whether HTML has an element of this name.
-pub(super) fn is_element(name: &str) -> bool {
-    OTHERS.contains(&name)
-        || OPTIONAL_END.contains(&name)
-        || VOID.contains(&name)
-        || VOID_WITH_ATTRIBUTES.contains(&name)
-        || RAW.contains(&name)
+/// Whether HTML has an element with this name.
+pub(super) fn is_html_element(name: &str) -> bool {
+    OTHER_ELEMENTS.contains(&name)
+        || OPTIONAL_END_ELEMENTS.contains(&name)
+        || VOID_ELEMENTS.contains(&name)
+        || VOID_ELEMENTS_WITH_ATTRIBUTES.contains(&name)
+        || RAW_TEXT_ELEMENTS.contains(&name)
 }
 
-/// Whether an open element `last` ends where an element `next` begins.
-pub(super) fn ends_before(last: &str, next: &str) -> bool {
+/// Whether the start of an element `next` implicitly ends an open element `last`.
+pub(super) fn is_ended_by(last: &str, next: &str) -> bool {
     match last {
         "li" => next == "li",
         "dt" | "dd" => matches!(next, "dt" | "dd"),
@@ -171,7 +173,7 @@ pub(super) fn ends_before(last: &str, next: &str) -> bool {
         "tr" => matches!(next, "tr" | "tbody" | "tfoot"),
         "thead" | "tbody" | "tfoot" => matches!(next, "tbody" | "tfoot"),
         "option" => matches!(next, "option" | "optgroup"),
-        "p" => AFTER_PARAGRAPH.contains(&next),
+        "p" => PARAGRAPH_ENDING_ELEMENTS.contains(&next),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Scans one tag at a time, and decides whether the text after a `<` is a tag.
+//! Scans one tag at a time, and decides whether the text after `<` is a tag.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use crate::{InToken, Markup};
 
-/// Maximum length of a tag's or attribute's name, in bytes.
-const NAME_BYTES: usize = 100;
+/// Maximum length of the name of a tag or attribute, in bytes.
+const MAX_NAME_BYTES: usize = 100;
 
-/// The declarations that a document may have.
+/// The keywords of declarations. Other text after `<!` is not markup.
 const DECLARATIONS: [&[u8]; 5] = [b"doctype", b"element", b"attlist", b"entity", b"notation"];
 
-/// The construct in which the text ends.
+/// The construct at the end of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum State {
     #[default]
@@ -23,43 +23,43 @@ enum State {
     Slash,
     /// In a tag's name.
     Name { closing: bool },
-    /// After the name of an end tag and whitespace.
+    /// In an end tag, in whitespace after the name.
     Closing,
-    /// In a start tag, after whitespace.
+    /// In whitespace of a start tag.
     Space,
-    /// In an attribute's name, with this length in bytes.
+    /// In the name of an attribute, after this many bytes.
     Attribute(usize),
-    /// After an attribute's name and whitespace.
+    /// In whitespace after the name of an attribute.
     AfterAttribute,
     /// After `=`.
     Equals,
-    /// In a value without quotes, and whether it ends in `/` so far.
+    /// In an unquoted value. `slash` means that it ends in `/` so far.
     Bare { slash: bool },
-    /// In a value that began with this quote.
+    /// In a value that began with this quotation mark.
     Quoted(u8),
     /// Right after a quoted value.
     AfterQuote,
     /// After `/` in a start tag.
     Empty,
-    /// After `<!` and possibly more. The name contains the following bytes.
+    /// After `<!` and any number of following bytes, which are in `name`.
     Bang,
-    /// After `<?` and possibly more. The name contains the following bytes.
+    /// After `<?` and any number of following bytes, which are in `name`.
     Question,
-    /// In markup with its own end, and the number of matching signs of that end.
+    /// In markup with its own end sequence, after this many matching characters of that sequence.
     Markup(Markup, u8),
 }
 
-/// The result of processing a byte.
-pub(super) enum Step {
+/// The effect of a byte.
+pub(super) enum ScanStep {
     /// The byte belongs to a possible tag.
     Inside,
-    /// The byte is text, and so is everything since `start`.
+    /// The byte is text, like all bytes since `start`.
     Text { start: usize },
-    /// A start tag is complete. `empty` means that it closes itself.
+    /// A start tag is complete. `empty` means that it is self-closing.
     Start { start: usize, empty: bool },
     /// An end tag is complete.
     End { start: usize },
-    /// A comment, section, instruction or declaration is complete.
+    /// A comment, CDATA section, instruction or declaration is complete.
     Markup { start: usize },
 }
 
@@ -72,29 +72,30 @@ pub(super) struct Scanner {
     /// End of the settled part of the tag, if any part is settled.
     settled: usize,
     name: Vec<u8>,
-    /// The two bytes before the tag, and before the next byte of text.
+    /// The two bytes before the tag, and the two bytes before the next byte of text.
     before: [u8; 2],
     previous: [u8; 2],
-    /// Whether the tag has an attribute, and one with a value.
+    /// Whether the tag has an attribute, and whether it has one with a value.
     attribute: bool,
     value: bool,
-    /// Whether the text is in an element that contains no markup.
+    /// Whether the text is in an element with content that is not parsed as markup.
     raw: bool,
 }
 
 impl Scanner {
-    /// Whether this state is reachable after `position` bytes, as far as later code relies on it.
+    /// Whether this state can occur after `position` bytes, as far as later code assumes. Used to check
+    /// restored states.
     pub(super) fn is_consistent(&self, position: usize) -> bool {
-        self.start.max(self.settled) <= position && self.name.len() <= NAME_BYTES
+        self.start.max(self.settled) <= position && self.name.len() <= MAX_NAME_BYTES
     }
 
-    /// Whether no tag has begun.
+    /// Whether the text does not end within a possible tag.
     pub(super) fn is_in_text(&self) -> bool {
         self.state == State::Text
     }
 
     /// Processes bytes of text without a `<`.
-    pub(super) fn pass(&mut self, bytes: &[u8]) {
+    pub(super) fn skip_text(&mut self, bytes: &[u8]) {
         match bytes {
             [] => {}
             [byte] => self.previous = [self.previous[1], *byte],
@@ -104,7 +105,7 @@ impl Scanner {
 
     /// Processes one byte at `offset` in the text.
     #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
-    pub(super) fn step(&mut self, byte: u8, offset: usize) -> Step {
+    pub(super) fn step(&mut self, byte: u8, offset: usize) -> ScanStep {
         let is_space = byte.is_ascii_whitespace();
         match self.state {
             State::Text => return self.read_text(byte, offset),
@@ -120,7 +121,7 @@ impl Scanner {
             State::Slash if is_name_start(byte) => self.begin_name(byte, true),
             State::Name { closing } => return self.step_name(byte, offset, closing),
             State::Closing if is_space => {}
-            State::Closing if byte == b'>' => return self.end(Step::End { start: self.start }),
+            State::Closing if byte == b'>' => return self.end(ScanStep::End { start: self.start }),
             State::Markup(markup, signs) => return self.step_markup(byte, markup, signs),
             State::Bang => return self.read_bang(byte, offset),
             State::Question => return self.read_question(byte, offset),
@@ -132,7 +133,9 @@ impl Scanner {
                 let after = if self.state == State::AfterAttribute { self.state } else { State::Space };
                 self.settle(after, offset + 1);
             }
-            State::Empty if byte == b'>' => return self.end(Step::Start { start: self.start, empty: true }),
+            State::Empty if byte == b'>' => {
+                return self.end(ScanStep::Start { start: self.start, empty: true });
+            }
             State::Bare { .. }
             | State::AfterQuote
             | State::Space
@@ -141,7 +144,7 @@ impl Scanner {
                 if byte == b'>' =>
             {
                 let empty = self.state == State::Bare { slash: true };
-                return self.end(Step::Start { start: self.start, empty });
+                return self.end(ScanStep::Start { start: self.start, empty });
             }
             State::AfterQuote | State::Space | State::Attribute(_) | State::AfterAttribute
                 if byte == b'/' =>
@@ -152,7 +155,7 @@ impl Scanner {
             State::Attribute(_) | State::AfterAttribute if byte == b'=' => {
                 self.settle(State::Equals, offset + 1);
             }
-            State::Attribute(length) if is_name(byte) && length < NAME_BYTES => {
+            State::Attribute(length) if is_name(byte) && length < MAX_NAME_BYTES => {
                 self.state = State::Attribute(length + 1);
             }
             State::Space | State::AfterAttribute | State::AfterQuote
@@ -172,11 +175,11 @@ impl Scanner {
             }
             _ => return self.read_text(byte, offset),
         }
-        Step::Inside
+        ScanStep::Inside
     }
 
-    /// Treats everything since the supposed start of a tag as text. Another tag may begin with this byte.
-    fn read_text(&mut self, byte: u8, offset: usize) -> Step {
+    /// Treats all bytes since the start of the supposed tag as text. `byte` may begin another tag.
+    fn read_text(&mut self, byte: u8, offset: usize) -> ScanStep {
         let start = if self.state == State::Text { offset } else { self.start };
         let failed = self.state != State::Text;
         if byte == b'<' {
@@ -187,21 +190,21 @@ impl Scanner {
                 _ => [0; 2],
             };
             *self = Self { state: State::Less, start: offset, settled: offset, before, ..self.reset_tag() };
-            return if failed { Step::Text { start } } else { Step::Inside };
+            return if failed { ScanStep::Text { start } } else { ScanStep::Inside };
         }
         self.previous = [if failed { 0 } else { self.previous[1] }, byte];
         self.state = State::Text;
-        Step::Text { start }
+        ScanStep::Text { start }
     }
 
-    /// Returns the state that is kept after the end of a tag.
+    /// Returns a new state that keeps only what outlasts a tag.
     fn reset_tag(&mut self) -> Self {
         let mut name = std::mem::take(&mut self.name);
         name.clear();
         Self { name, raw: self.raw, ..Self::default() }
     }
 
-    fn end(&mut self, step: Step) -> Step {
+    fn end(&mut self, step: ScanStep) -> ScanStep {
         self.state = State::Text;
         self.previous = [0, b'>'];
         step
@@ -221,12 +224,12 @@ impl Scanner {
         self.name.push(byte);
     }
 
-    fn step_name(&mut self, byte: u8, offset: usize, closing: bool) -> Step {
+    fn step_name(&mut self, byte: u8, offset: usize, closing: bool) -> ScanStep {
         let is_complete = !self.name.ends_with(b":");
         match byte {
-            _ if is_name(byte) && self.name.len() < NAME_BYTES => self.add(byte),
-            b'>' if is_complete && closing => return self.end(Step::End { start: self.start }),
-            b'>' if is_complete => return self.end(Step::Start { start: self.start, empty: false }),
+            _ if is_name(byte) && self.name.len() < MAX_NAME_BYTES => self.add(byte),
+            b'>' if is_complete && closing => return self.end(ScanStep::End { start: self.start }),
+            b'>' if is_complete => return self.end(ScanStep::Start { start: self.start, empty: false }),
             b'/' if !closing => self.state = State::Empty,
             b'=' if !closing => {
                 self.attribute = true;
@@ -238,14 +241,14 @@ impl Scanner {
             }
             _ => return self.read_text(byte, offset),
         }
-        Step::Inside
+        ScanStep::Inside
     }
 
-    fn read_bang(&mut self, byte: u8, offset: usize) -> Step {
+    fn read_bang(&mut self, byte: u8, offset: usize) -> ScanStep {
         let is_declaration = DECLARATIONS.iter().any(|word| word.eq_ignore_ascii_case(&self.name));
         if is_declaration && byte.is_ascii_whitespace() {
             self.settle(State::Markup(Markup::Declaration, 0), offset + 1);
-            return Step::Inside;
+            return ScanStep::Inside;
         }
         if !byte.is_ascii_graphic() {
             return self.read_text(byte, offset);
@@ -258,11 +261,12 @@ impl Scanner {
             seen if DECLARATIONS.iter().any(|word| begins_with(word, seen)) => {}
             _ => return self.read_text(byte, offset),
         }
-        Step::Inside
+        ScanStep::Inside
     }
 
-    fn read_question(&mut self, byte: u8, offset: usize) -> Step {
-        // Only XML instructions count. Code in other languages begins with `<?` and may have no end.
+    fn read_question(&mut self, byte: u8, offset: usize) -> ScanStep {
+        // Only XML instructions count. Code in other languages, such as PHP, also begins with `<?` but may
+        // have no end.
         if !byte.is_ascii_alphabetic() {
             return self.read_text(byte, offset);
         }
@@ -272,35 +276,35 @@ impl Scanner {
         } else if !begins_with(b"xml", &self.name) {
             return self.read_text(byte, offset);
         }
-        Step::Inside
+        ScanStep::Inside
     }
 
-    fn step_markup(&mut self, byte: u8, markup: Markup, signs: u8) -> Step {
+    fn step_markup(&mut self, byte: u8, markup: Markup, matched: u8) -> ScanStep {
         let (sign, needed) = match markup {
             Markup::Comment => (b'-', 2),
             Markup::CharacterData => (b']', 2),
             Markup::Instruction => (b'?', 1),
             _ => {
-                // A declaration may contain others in brackets.
+                // A declaration may contain further declarations in brackets.
                 let depth = match byte {
-                    b'[' => signs.saturating_add(1),
-                    b']' => signs.saturating_sub(1),
-                    b'>' if signs == 0 => return self.end(Step::Markup { start: self.start }),
-                    _ => signs,
+                    b'[' => matched.saturating_add(1),
+                    b']' => matched.saturating_sub(1),
+                    b'>' if matched == 0 => return self.end(ScanStep::Markup { start: self.start }),
+                    _ => matched,
                 };
-                if self.name.len() < NAME_BYTES && byte.is_ascii() {
+                if self.name.len() < MAX_NAME_BYTES && byte.is_ascii() {
                     self.add(byte);
                 }
                 self.state = State::Markup(markup, depth);
-                return Step::Inside;
+                return ScanStep::Inside;
             }
         };
-        if byte == b'>' && signs == needed {
-            return self.end(Step::Markup { start: self.start });
+        if byte == b'>' && matched == needed {
+            return self.end(ScanStep::Markup { start: self.start });
         }
-        let signs = if byte == sign { signs.saturating_add(1).min(needed) } else { 0 };
+        let signs = if byte == sign { matched.saturating_add(1).min(needed) } else { 0 };
         self.state = State::Markup(markup, signs);
-        Step::Inside
+        ScanStep::Inside
     }
 
     /// Returns the name of the complete tag.
@@ -308,7 +312,7 @@ impl Scanner {
         String::from_utf8_lossy(&self.name)
     }
 
-    /// Whether it has an attribute.
+    /// Whether the tag has an attribute.
     pub(super) fn has_attributes(&self) -> bool {
         self.attribute
     }
@@ -319,18 +323,18 @@ impl Scanner {
         last.is_ascii_alphanumeric() || matches!(last, b'_' | b')' | b']') || self.before == *b"::"
     }
 
-    /// Whether a start tag is certain. Neither `List<String>` nor `a <b and c> d` contains one.
+    /// Whether a start tag is certain. `List<String>` and `a <b and c> d` contain none.
     pub(super) fn is_certain(&self, is_known: bool) -> bool {
         is_known || self.value || !self.is_attached() && !self.attribute
     }
 
-    /// Enters an element whose text contains no markup.
-    pub(super) fn begin_raw(&mut self) {
+    /// Enters an element with content that is not parsed as markup.
+    pub(super) fn enter_raw_text(&mut self) {
         self.raw = true;
     }
 
-    /// Whether an end tag of this name closes an element while `last` is the innermost one.
-    pub(super) fn ends_raw(&mut self, last: Option<&str>, name: &str) -> bool {
+    /// Whether an end tag with this name can close an element. `last` is the innermost open one.
+    pub(super) fn accept_end_tag(&mut self, last: Option<&str>, name: &str) -> bool {
         if self.raw && last != Some(name) {
             return false;
         }
@@ -338,28 +342,28 @@ impl Scanner {
         true
     }
 
-    /// Whether the complete markup begins a document: a declaration or an XML instruction.
+    /// Whether the complete markup begins a document: a document type or an XML declaration.
     pub(super) fn markup_is_document(&self) -> bool {
         begins_with(&self.name, b"doctype") || self.name.eq_ignore_ascii_case(b"xml")
     }
 
-    /// Whether it declares the document as HTML.
+    /// Whether the complete markup declares an HTML document.
     pub(super) fn markup_is_html(&self) -> bool {
         begins_with(&self.name, b"doctypehtml")
     }
 
-    /// Returns the start of the tag in which the text ends.
-    pub(super) fn start(&self) -> Option<usize> {
+    /// Returns the start of the possible tag at the end of the text, if any.
+    pub(super) fn tag_start(&self) -> Option<usize> {
         (self.state != State::Text).then_some(self.start)
     }
 
-    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because
-    /// the text is cut in any case.
+    /// Whether the text ends in a tag that is certain so far. Within an element any possible tag counts,
+    /// because the text is cut anyway.
     pub(super) fn is_open(&self, in_element: bool) -> bool {
         match self.state {
             State::Text => false,
             State::Markup(..) => true,
-            // No element is open, so an end tag closes nothing.
+            // Outside elements, an end tag closes nothing.
             State::Slash | State::Closing | State::Name { closing: true } => in_element,
             State::Less => {
                 in_element || !self.is_attached() && !matches!(self.before[1], b'`' | b'\\' | b'<')
@@ -368,7 +372,8 @@ impl Scanner {
         }
     }
 
-    /// Returns the end of the settled text if the text ends in a tag, or `None` if all of it is settled.
+    /// Returns the end of the settled text if the text ends in a tag, or `None` if all of the text is
+    /// settled.
     pub(super) fn settled_end(&self) -> Option<usize> {
         match self.state {
             State::Text | State::Quoted(_) | State::Bare { .. } | State::Markup(..) => None,
@@ -376,7 +381,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the markup in which the text ends.
+    /// Returns the kind of markup at the end of the text, if any.
     pub(super) fn markup(&self) -> Option<Markup> {
         match self.state {
             State::Markup(markup, _) => Some(markup),
@@ -384,7 +389,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the kind of token at a cut here.
+    /// Returns the kind of token at a cut here, or `None` outside tags.
     pub(super) fn in_token(&self) -> Option<InToken> {
         match self.state {
             State::Text => None,

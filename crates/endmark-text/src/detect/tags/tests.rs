@@ -2,7 +2,7 @@ use super::elements::MAX_OPEN_ELEMENTS;
 use super::*;
 use crate::{InToken, Truncation};
 
-/// Returns the verdict on `text`. It must not depend on chunking.
+/// Returns the verdict on `text`. Checks that chunking does not change it.
 #[track_caller]
 fn judge(text: &str) -> Verdict {
     let mut single_bytes = TagsMachine::default();
@@ -24,8 +24,8 @@ fn cut(text: &str) -> Truncation {
     judge(text).truncation().unwrap_or_else(|| panic!("{text:?} is whole")).clone()
 }
 
-fn signs(truncation: &Truncation) -> String {
-    truncation.open.iter().map(|open| open.sign()).collect()
+fn open_tags(truncation: &Truncation) -> String {
+    truncation.open.iter().map(|open| open.opener()).collect()
 }
 
 #[test]
@@ -85,21 +85,21 @@ fn code_in_tags_is_text() {
         let text = format!("<file path=\"a\"><content>{code}</content></file>");
         assert_eq!(judge(&text), Verdict::Whole, "{text:?}");
         let open = format!("<file path=\"a\"><content>{code} ");
-        assert!(signs(&cut(&open)).starts_with("<file><content>"), "{open:?}");
+        assert!(open_tags(&cut(&open)).starts_with("<file><content>"), "{open:?}");
     }
 }
 
 #[test]
 fn open_elements_are_listed_outermost_first() {
     let found = cut("Here:\n<file path=\"a\">\n<content>\nfn main");
-    assert_eq!(signs(&found), "<file><content>");
+    assert_eq!(open_tags(&found), "<file><content>");
     assert_eq!((found.truncation_index, found.balanced_index), (39, 0));
     assert_eq!((found.last_valid_token.as_str(), found.in_token), ("fn main", None));
     let found = cut("<a>x</a> <b><c>");
-    assert_eq!((signs(&found).as_str(), found.balanced_index), ("<b><c>", 8));
+    assert_eq!((open_tags(&found).as_str(), found.balanced_index), ("<b><c>", 8));
     assert_eq!(found.last_valid_token, "<c>");
-    assert_eq!(signs(&cut("<a><b>x</a><c>")), "<c>");
-    assert_eq!(signs(&cut("<html><body><p>text")), "<html><body><p>");
+    assert_eq!(open_tags(&cut("<a><b>x</a><c>")), "<c>");
+    assert_eq!(open_tags(&cut("<html><body><p>text")), "<html><body><p>");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_cut_within_a_tag_is_reported() {
             "{text:?}"
         );
     }
-    assert_eq!(signs(&cut("<a/>\n<!-- c")), "<!--");
+    assert_eq!(open_tags(&cut("<a/>\n<!-- c")), "<!--");
 }
 
 #[test]
@@ -182,8 +182,10 @@ fn open_elements_are_bounded() {
     let mut closes = machine.clone();
     closes.push(b"</a><b>");
     assert_eq!(closes.verdict().name(), "truncated");
-    let refused = Verdict::Malformed { index: 3 * MAX_OPEN_ELEMENTS + 1, reason: TOO_DEEP.to_owned() };
-    // An invalid byte does not change the text before it, and no end tag closes a rejected element.
+    let refused =
+        Verdict::Malformed { index: 3 * MAX_OPEN_ELEMENTS + 1, reason: TOO_MANY_ELEMENTS.to_owned() };
+    // An invalid byte after the limit does not change the verdict, and neither does an end tag of the
+    // rejected element.
     for rest in [&b" <a>"[..], b" <a></a>", b" <a>\xff"] {
         let mut bytewise = machine.clone();
         for byte in rest {

@@ -1,6 +1,8 @@
-//! Detection against another parser, on documents that were damaged: every disagreement has a name.
+//! Compares detection with another parser on damaged documents. Every difference must have a known
+//! explanation.
 //!
-//! The fuzz target `differential` asks more parsers, on any bytes; `fuzz/README.md` lists the differences.
+//! The fuzz target `differential` compares more parsers on arbitrary bytes; `fuzz/README.md` lists the
+//! differences.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -13,15 +15,15 @@ use crate::{Format, InToken, Verdict};
 /// A way to damage a text.
 #[derive(Debug, Clone)]
 enum Damage {
-    /// A piece is put in.
+    /// Inserts a piece of text.
     Insert(Index, &'static str),
-    /// Characters are lost.
+    /// Removes characters.
     Remove(Index, usize),
-    /// Repeats a piece.
+    /// Repeats a piece of text.
     Repeat(Index, usize),
-    /// Two neighbours change places.
+    /// Swaps two neighbouring characters.
     Swap(Index),
-    /// The end is lost.
+    /// Cuts off the end.
     Cut(Index),
 }
 
@@ -57,7 +59,8 @@ fn apply_damage(text: &str, damage: &Damage) -> String {
     characters.into_iter().collect()
 }
 
-/// Returns another parser's verdict in the words of detection, or the reason why it rejects the text.
+/// Returns the other parser's verdict under detection's name for it, or the reason why the parser rejects the
+/// text.
 fn parse_with_other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&'static str, String> {
     match serde_json::from_str::<T>(text) {
         Ok(_) => Ok("whole"),
@@ -75,7 +78,7 @@ fn is_explained(
 ) -> bool {
     match (verdict, other) {
         (Verdict::Malformed { .. }, Err(_)) => true,
-        // An escape with too few digits before its end.
+        // An escape with too few digits before the closing quote.
         (Verdict::Malformed { index, reason }, Ok("truncated")) => {
             reason == "not a hexadecimal digit" && text.len() - index < 4
         }
@@ -92,7 +95,7 @@ fn is_explained(
     }
 }
 
-/// Returns the first unexplained difference for a text, if any.
+/// Returns the first unexplained difference for a text, or `None`.
 fn find_unexplained(text: &str) -> Option<String> {
     let verdict = detect_strict(text.as_bytes(), &Format::Json).verdict;
     let (ignored, value) =
@@ -103,17 +106,17 @@ fn find_unexplained(text: &str) -> Option<String> {
 
 proptest! {
     #[test]
-    fn a_damaged_document_is_judged_like_by_another_parser(
+    fn detection_agrees_with_another_parser_on_damaged_documents(
         atoms in document(),
         damages in prop::collection::vec(damage(), 8..40),
     ) {
         let whole = source(&atoms);
         let mut all = whole.clone();
         for damage in &damages {
-            // Each damage alone, and all of them in sequence.
+            // Check each damage alone, and all of them in sequence.
             all = apply_damage(&all, damage);
             for text in [&apply_damage(&whole, damage), &all] {
-                // A byte order mark is allowed here, and no beginning elsewhere.
+                // Detection allows a byte order mark only at the beginning, the other parser nowhere.
                 if !text.starts_with('\u{FEFF}') {
                     prop_assert_eq!(find_unexplained(text), None);
                 }

@@ -1,4 +1,4 @@
-//! The examples of `docs/detect.md` are true.
+//! Checks the examples in `docs/detect.md`.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn the_documented_examples_are_correct() {
         assert_eq!(found.truncation_index, answer["truncation_index"], "{question}");
         assert_eq!(found.balanced_index, answer["balanced_index"], "{question}");
         assert_eq!(found.last_valid_token, answer["last_valid_token"], "{question}");
-        let open: Vec<Value> = found.open.iter().map(|open| open.sign().into()).collect();
+        let open: Vec<Value> = found.open.iter().map(|open| open.opener().into()).collect();
         assert_eq!(Value::from(open), answer["open"], "{question}");
         assert_eq!(found.in_token.map(InToken::name), answer["in_token"].as_str(), "{question}");
     }

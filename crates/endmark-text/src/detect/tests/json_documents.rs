@@ -1,8 +1,8 @@
-//! Valid JSON documents as lists of atoms, so that a test knows where each token ends.
+//! Generates valid JSON documents as lists of atoms, so that a test knows where each token ends.
 
 use proptest::prelude::*;
 
-/// A piece of a document. Nothing within it can be settled separately.
+/// A piece of a document that is settled only as a whole.
 #[derive(Debug, Clone)]
 pub(crate) struct Atom {
     pub(crate) source: String,
@@ -11,9 +11,9 @@ pub(crate) struct Atom {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtomKind {
-    /// Brackets, signs, literals, quotes, and the characters and escapes of a string.
+    /// A bracket, comma, colon, literal or quote, or a character or escape of a string.
     Fixed,
-    /// Settled only when something follows it.
+    /// A number, which is settled only if something follows it.
     Number,
     Whitespace,
 }
@@ -26,7 +26,7 @@ fn fixed_atoms(source: impl Into<String>) -> Vec<Atom> {
     vec![atom(source, AtomKind::Fixed)]
 }
 
-/// The source of `atoms`.
+/// Returns the text of `atoms`.
 pub(crate) fn source(atoms: &[Atom]) -> String {
     atoms.iter().map(|atom| atom.source.as_str()).collect()
 }
@@ -62,7 +62,7 @@ fn scalar() -> impl Strategy<Value = Vec<Atom>> {
     ]
 }
 
-/// Any value with whitespace around it.
+/// Generates any value with whitespace around it.
 pub(crate) fn document() -> impl Strategy<Value = Vec<Atom>> {
     with_spaces(scalar()).prop_recursive(4, 40, 5, |value| {
         let member = (with_spaces(string()), value.clone())

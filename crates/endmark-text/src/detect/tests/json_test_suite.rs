@@ -1,4 +1,5 @@
-//! The files of `JSONTestSuite` (see `tests/jsontestsuite/README.md`), by their labels and at every cut.
+//! Runs the files of `JSONTestSuite` (see `tests/jsontestsuite/README.md`), whole and cut at every
+//! position.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use serde::de::IgnoredAny;
 use crate::detect::{Detector, detect, detect_strict};
 use crate::{Format, Truncation, Verdict};
 
-/// Every labelled file: its name, its label and its bytes.
+/// Returns all labelled files: name, label and bytes.
 fn files() -> Vec<(String, String, Vec<u8>)> {
     let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/jsontestsuite");
     let labels: BTreeMap<String, String> =

@@ -1,4 +1,4 @@
-//! The property of PC-1 for all cuts of generated documents, and the property of PC-2 for any chunks.
+//! Checks PC-1 for all cuts of generated documents, and PC-2 for any chunks.
 
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -12,7 +12,7 @@ fn formats() -> [Format; 7] {
     [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
-/// Whether another parser reads `text` as one JSON value.
+/// Whether another parser accepts `text` as one JSON value.
 fn is_value(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
@@ -20,16 +20,16 @@ fn is_value(text: &[u8]) -> bool {
 fn is_beyond_repair(text: &[u8]) -> bool {
     let mut detector = Detector::new(&Format::Json);
     detector.push(text);
-    // The strict reading refuses a raw control character in a string, which the lenient machine accepts.
+    // The other parser is strict, and rejects a raw control character in a string.
     detector.is_malformed() || detector.control_character().is_some()
 }
 
-/// Whether `text` is a byte order mark and nothing else.
-fn is_mark(text: &[u8]) -> bool {
+/// Whether `text` is only a byte order mark.
+fn is_byte_order_mark(text: &[u8]) -> bool {
     text == "\u{FEFF}".as_bytes()
 }
 
-/// Returns how much of the first `cut` bytes of a document is settled.
+/// Returns how many of the first `cut` bytes of a document are settled.
 fn settled_end(atoms: &[Atom], cut: usize) -> usize {
     let mut start = 0;
     let mut settled = 0;
@@ -50,7 +50,7 @@ fn settled_end(atoms: &[Atom], cut: usize) -> usize {
     settled
 }
 
-/// Text that looks like JSON, Markdown or broken UTF-8 as often as not.
+/// Generates text that often resembles JSON, Markdown or broken UTF-8.
 fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => prop::sample::select(vec![
@@ -66,7 +66,7 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Returns the shortest known text that completes a truncated `text` to a value.
+/// Returns a short text that completes the truncated `text` to a value, if one is found.
 fn complete(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
     const TOKENS: [&[u8]; 29] = [
         b"",
@@ -203,7 +203,7 @@ proptest! {
             prop_assert_eq!(&chunks.detection(), &expected, "{} in chunks", format);
             prop_assert_eq!(chunks.position(), text.len());
             prop_assert_eq!(chunks.is_whole(), expected.verdict.is_whole(), "{}", format);
-            let malformed = expected.verdict.name() == "malformed" && !is_mark(&text);
+            let malformed = expected.verdict.name() == "malformed" && !is_byte_order_mark(&text);
             prop_assert_eq!(chunks.is_malformed(), malformed, "{}", format);
         }
     }
@@ -217,7 +217,7 @@ proptest! {
                 prop_assert!(!is_value(without_mark));
                 prop_assert!(complete(&text, &found).is_some(), "nothing completes {:?}", String::from_utf8_lossy(&text));
             }
-            Verdict::Malformed { index, .. } if is_mark(&text) => prop_assert_eq!(index, 0),
+            Verdict::Malformed { index, .. } if is_byte_order_mark(&text) => prop_assert_eq!(index, 0),
             Verdict::Malformed { index, .. } => {
                 prop_assert!(!is_value(without_mark));
                 prop_assert!(!is_beyond_repair(&text[..index]));

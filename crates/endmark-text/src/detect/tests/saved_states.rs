@@ -1,4 +1,4 @@
-//! Modified saved states. A modification of data that other code relies on must be detected (PC-2).
+//! Tests modified saved states. A modification of data that other code relies on must be detected (PC-2).
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn restores(state: &Value) -> bool {
     serde_json::from_value::<Detector>(state.clone()).is_ok()
 }
 
-/// Modifies one item of the saved state of `text`. Returns whether the state is still accepted.
+/// Replaces one item in the saved state of `text`. Returns whether the state is still accepted.
 fn is_accepted(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
     let mut state = save(format, text);
     assert!(restores(&state), "{format}: {state}");
@@ -38,8 +38,8 @@ fn assert_accepted(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
     }
 }
 
-/// Maximum length of a text whose offsets can be represented.
-const LONGEST: usize = usize::MAX >> 4;
+/// Maximum length of the text of a restored state.
+const MAX_TEXT_BYTES: usize = usize::MAX >> 4;
 
 #[test]
 fn a_saved_json_state_must_expect_a_possible_token() {
@@ -80,7 +80,7 @@ fn saved_json_offsets_must_be_ordered_and_within_the_text() {
         &Format::Json,
         b"[true, 1",
         &[
-            ("/Json/position", json!(LONGEST + 1)),
+            ("/Json/position", json!(MAX_TEXT_BYTES + 1)),
             ("/Json/position", json!(6)),
             ("/Json/pending", json!(9)),
             ("/Json/balanced", json!(9)),
@@ -99,7 +99,7 @@ fn saved_json_offsets_must_be_ordered_and_within_the_text() {
         &Format::Json,
         b"[true, 1",
         &[
-            ("/Json/position", json!(LONGEST)),
+            ("/Json/position", json!(MAX_TEXT_BYTES)),
             ("/Json/pending", json!(8)),
             ("/Json/balanced", json!(8)),
             ("/Json/settled/speaking", json!(6)),
@@ -150,7 +150,7 @@ fn a_saved_string_end_must_be_within_the_text() {
             (inside, json!({"Character": {"missing": 3, "lowest": 128, "highest": 191}})),
         ],
     );
-    // There is no escape within a character, and neither of them between two characters.
+    // A state within a character cannot have an escape, and a state between characters can have neither.
     assert_accepted(&Format::Json, b"[\"a\xF0\x9F", &[(escape, json!(99))]);
     assert_refused(&Format::Json, b"[\"a\xF0\x9F", &[(pending, json!(99)), (pending, json!(1))]);
     assert_accepted(&Format::Json, b"[\"a", &[(pending, json!(99)), (escape, json!(99))]);
@@ -164,7 +164,7 @@ fn saved_text_offsets_must_be_within_the_text() {
         &Format::Text,
         b"ab\xF0\x9F",
         &[
-            ("/Text/position", json!(LONGEST + 1)),
+            ("/Text/position", json!(MAX_TEXT_BYTES + 1)),
             ("/Text/position", json!(1)),
             ("/Text/settled", json!(5)),
             ("/Text/settled", json!(1)),
@@ -180,7 +180,7 @@ fn saved_text_offsets_must_be_within_the_text() {
         &Format::Text,
         b"ab\xF0\x9F",
         &[
-            ("/Text/position", json!(LONGEST)),
+            ("/Text/position", json!(MAX_TEXT_BYTES)),
             ("/Text/settled", json!(4)),
             ("/Text/tail/settled", json!(vec![0; 2])),
             ("/Text/tail/rest", json!(vec![0; 2])),
@@ -260,22 +260,22 @@ fn saved_markdown_lines_must_fit_their_text_and_containers() {
             (&blocks("matched_quotes"), json!(2)),
             (&blocks("quotes"), json!(2)),
             (&blocks("consumed"), json!(99)),
-            (&blocks("column"), json!(LONGEST + 1)),
-            (&blocks("item"), json!(LONGEST + 1)),
+            (&blocks("column"), json!(MAX_TEXT_BYTES + 1)),
+            (&blocks("item"), json!(MAX_TEXT_BYTES + 1)),
             (
                 &blocks("rule"),
-                json!({"sign": 45, "count": LONGEST + 1, "gap": false, "depth": 0, "underlines": false}),
+                json!({"sign": 45, "count": MAX_TEXT_BYTES + 1, "gap": false, "depth": 0, "underlines": false}),
             ),
-            (&blocks("containers/1/Item/width"), json!(LONGEST + 1)),
-            (&blocks("row/bars"), json!(LONGEST + 1)),
-            (&blocks("inline/run"), json!(LONGEST + 1)),
-            (&blocks("inline/link"), json!({"Bare": {"depth": LONGEST + 1}})),
+            (&blocks("containers/1/Item/width"), json!(MAX_TEXT_BYTES + 1)),
+            (&blocks("row/bars"), json!(MAX_TEXT_BYTES + 1)),
+            (&blocks("inline/run"), json!(MAX_TEXT_BYTES + 1)),
+            (&blocks("inline/link"), json!({"Bare": {"depth": MAX_TEXT_BYTES + 1}})),
             (&blocks("inline/brackets"), json!(vec![(0, false); 33])),
             (&blocks("mark"), json!(4)),
-            (&blocks("leaf/Fence/length"), json!(LONGEST + 1)),
+            (&blocks("leaf/Fence/length"), json!(MAX_TEXT_BYTES + 1)),
             (&blocks("leaf/Fence/sign"), json!(200)),
-            (&blocks("line"), json!({"Marker": {"prefix": LONGEST + 1, "interrupts": true}})),
-            (&blocks("line"), json!({"Digits": {"indent": LONGEST + 1, "count": 1, "is_one": true}})),
+            (&blocks("line"), json!({"Marker": {"prefix": MAX_TEXT_BYTES + 1, "interrupts": true}})),
+            (&blocks("line"), json!({"Digits": {"indent": MAX_TEXT_BYTES + 1, "count": 1, "is_one": true}})),
         ],
     );
     assert_accepted(
@@ -283,27 +283,27 @@ fn saved_markdown_lines_must_fit_their_text_and_containers() {
         text,
         &[
             (&blocks("line_start"), json!(24)),
-            (&blocks("column"), json!(LONGEST)),
-            (&blocks("item"), json!(LONGEST)),
-            (&blocks("containers/1/Item/width"), json!(LONGEST)),
-            (&blocks("row/bars"), json!(LONGEST)),
-            (&blocks("inline/run"), json!(LONGEST)),
-            (&blocks("inline/link"), json!({"Bare": {"depth": LONGEST}})),
+            (&blocks("column"), json!(MAX_TEXT_BYTES)),
+            (&blocks("item"), json!(MAX_TEXT_BYTES)),
+            (&blocks("containers/1/Item/width"), json!(MAX_TEXT_BYTES)),
+            (&blocks("row/bars"), json!(MAX_TEXT_BYTES)),
+            (&blocks("inline/run"), json!(MAX_TEXT_BYTES)),
+            (&blocks("inline/link"), json!({"Bare": {"depth": MAX_TEXT_BYTES}})),
             (&blocks("inline/brackets"), json!(vec![(0, false); 32])),
             (&blocks("mark"), json!(3)),
-            (&blocks("leaf/Fence/length"), json!(LONGEST)),
+            (&blocks("leaf/Fence/length"), json!(MAX_TEXT_BYTES)),
         ],
     );
 }
 
 #[test]
-fn saved_markdown_signs_and_names_must_be_bounded() {
+fn saved_markdown_markers_and_names_must_be_bounded() {
     let signs = b"````";
     assert_refused(
         &Format::Markdown,
         signs,
         &[
-            ("/Markdown/blocks/line/Signs/length", json!(LONGEST + 1)),
+            ("/Markdown/blocks/line/Signs/length", json!(MAX_TEXT_BYTES + 1)),
             ("/Markdown/blocks/line/Signs/info_length", json!(10)),
             ("/Markdown/blocks/line/Signs/sign", json!(200)),
         ],
@@ -312,7 +312,7 @@ fn saved_markdown_signs_and_names_must_be_bounded() {
         &Format::Markdown,
         signs,
         &[
-            ("/Markdown/blocks/line/Signs/length", json!(LONGEST)),
+            ("/Markdown/blocks/line/Signs/length", json!(MAX_TEXT_BYTES)),
             ("/Markdown/blocks/line/Signs/info_length", json!(9)),
         ],
     );
@@ -322,12 +322,12 @@ fn saved_markdown_signs_and_names_must_be_bounded() {
     assert_refused(&Format::Markdown, b"<pre>", &[(matched, json!(14))]);
     assert_accepted(&Format::Markdown, b"<pre>", &[(matched, json!(13))]);
     let line_start = "/Markdown/blocks/leaf/Html/line_start";
-    assert_refused(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST + 1))]);
-    assert_accepted(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST))]);
+    assert_refused(&Format::Markdown, b"<pre>", &[(line_start, json!(MAX_TEXT_BYTES + 1))]);
+    assert_accepted(&Format::Markdown, b"<pre>", &[(line_start, json!(MAX_TEXT_BYTES))]);
 }
 
 #[test]
-fn saved_auto_findings_must_fit_the_text() {
+fn a_saved_auto_state_must_fit_the_text() {
     assert_refused(
         &Format::Auto,
         b"{\"a\":1}{\"b",

@@ -36,7 +36,7 @@ fn a_character_split_into_bytes_is_settled_with_its_last_byte() {
 }
 
 #[test]
-fn bytes_that_are_not_text_are_reported() {
+fn invalid_utf8_is_reported() {
     let reason = "invalid UTF-8".to_owned();
     assert_eq!(machine(b"a\xFFb").verdict(), Verdict::Malformed { index: 1, reason });
 }
@@ -49,7 +49,7 @@ fn a_lone_partial_character_still_has_a_token() {
 }
 
 #[test]
-fn the_first_invalid_byte_is_named_in_every_split() {
+fn the_first_invalid_byte_is_reported_however_the_text_is_split() {
     for (text, index) in [
         (&b"a\xFFb"[..], 1),
         (b"a\x80", 1),
@@ -70,7 +70,7 @@ fn the_first_invalid_byte_is_named_in_every_split() {
 }
 
 #[test]
-fn a_sentence_that_just_stops_is_a_hint_not_a_verdict() {
+fn an_unfinished_sentence_gives_a_hint_and_not_a_verdict() {
     let prose = "The answer to your question is that the";
     for text in [
         prose.to_owned(),

@@ -1,4 +1,4 @@
-//! Held blocks around a call that may be cut. Each block is written at its own position.
+//! Held blocks around a call that may be cut. Each block is written at its original position.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl MessageWriter {
-    /// Returns a held frame, with the number that its block has for the client.
+    /// Returns a held frame with the client's number of its block.
     pub(super) fn pass_held(&mut self, frame: &Frame) -> Vec<u8> {
-        let own = self.numbers.as_ref().and_then(|_| block_number(frame));
-        let given = self.numbers.as_mut().zip(own).and_then(|(numbers, own)| {
+        let own = self.client_numbers.as_ref().and_then(|_| block_number(frame));
+        let given = self.client_numbers.as_mut().zip(own).and_then(|(numbers, own)| {
             if begins_block(frame) {
-                numbers.insert(own, self.next);
+                numbers.insert(own, self.next_block);
             }
             numbers.get(&own).copied()
         });
@@ -30,7 +30,8 @@ impl MessageWriter {
         bytes
     }
 
-    /// Returns all held blocks of which the client has nothing. Blocks of which it has the beginning were closed.
+    /// Returns all held blocks that the client has not begun to receive. The blocks that it has begun to
+    /// receive were closed.
     pub(super) fn pass_blocks(&mut self, held: &[(Frame, Event)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut started = HashSet::new();
@@ -46,10 +47,10 @@ impl MessageWriter {
         bytes
     }
 
-    /// Returns a call whose block is held, with these arguments, if the client has nothing of it. The held blocks
+    /// Returns a held call with these arguments, if the client has not begun to receive it. The held blocks
     /// before it come first. Returns `None` if its block is not held.
     pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
-        self.held.gather(|frame, _| block_number(frame));
+        self.held.group_frames(|frame, _| block_number(frame));
         let position = self.held.events().position(|event| has_piece_of(event, call.index))?;
         let held = self.held.take_first(position);
         let block = self.held.frames().next().and_then(block_number);
@@ -68,8 +69,8 @@ impl MessageWriter {
         Some(bytes)
     }
 
-    /// Removes the held blocks of these calls, and the held rest of open ones. Returns the calls that were held from
-    /// their beginning.
+    /// Removes the held blocks of these calls, and the held rest of calls that are open. Returns the calls
+    /// that were held from their beginning.
     pub(super) fn remove_calls(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
         let held = self.held.take();
         let started = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
@@ -80,15 +81,16 @@ impl MessageWriter {
         let started: HashMap<u64, u32> = started.collect();
         let open: HashSet<u64> = open.values().copied().collect();
         let is_out = |block: u64| started.contains_key(&block) || open.contains(&block);
-        let left = held.into_iter().filter(|(frame, _)| !block_number(frame).is_some_and(is_out)).collect();
-        self.held.put_back(left);
+        let remaining =
+            held.into_iter().filter(|(frame, _)| !block_number(frame).is_some_and(is_out)).collect();
+        self.held.put_back(remaining);
         if !started.is_empty() {
-            self.numbers.get_or_insert_default();
+            self.client_numbers.get_or_insert_default();
         }
         started.into_values().collect()
     }
 
-    /// Returns a separate block for a call.
+    /// Returns a call in a block of its own.
     pub(super) fn write_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let mut bytes = self.begin_call(call);
         bytes.extend(self.end_blocks());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOUNDS: Bounds = Bounds { bytes: 2_048, fields: 5 };
+const BOUNDS: HeadLimits = HeadLimits { bytes: 2_048, fields: 5 };
 
 fn read(head: &str) -> Result<Head<'_>, Fault> {
     Head::read(head.as_bytes(), BOUNDS)
@@ -105,7 +105,7 @@ fn a_request_has_exactly_one_host() {
 }
 
 #[test]
-fn a_request_line_has_three_words_and_a_path() {
+fn a_request_line_has_a_method_a_path_and_a_version() {
     for line in [
         "GET",
         "GET /",

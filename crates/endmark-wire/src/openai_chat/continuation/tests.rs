@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// For any request, its continuations are JSON, have the given terms and the right last message, and keep
-    /// everything that need not change.
+    /// everything else.
     #[test]
     fn any_request_has_valid_continuations(
         messages in prop::collection::vec(any_message(), 0..4),

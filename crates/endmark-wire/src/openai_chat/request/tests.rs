@@ -13,7 +13,7 @@ fn only_a_non_request_is_an_error() {
     assert_eq!(error(b"\xff"), "the body is not JSON: invalid JSON at byte 0: not UTF-8");
     assert_eq!(error(b"[]"), "the body is not a JSON object");
     for body in ["{}", r#"{"messages":"Hi"}"#] {
-        assert!(view(Value::parse_str(body).unwrap()).only_passes, "{body}");
+        assert!(view(Value::parse_str(body).unwrap()).is_pass_through, "{body}");
     }
     let odd = br#"{"messages":[1,{"role":2},null],"model":5,"n":-1,"max_tokens":-1,"stream":"yes","stop":7,"tools":{}}"#;
     let request = ChatRequest::parse(odd).unwrap();

@@ -16,16 +16,19 @@ fn after_the_limit_events_are_read_but_not_kept() {
     let mut stream = stream(10);
     stream.read_chunk(&text(0, "12345")).unwrap();
     stream.read_chunk(&text(1, "12345")).unwrap();
-    assert!(stream.choices().iter().all(|choice| choice.mendable && choice.text == "12345"));
+    assert!(stream.choices().iter().all(|choice| choice.is_mendable && choice.text == "12345"));
     let chunk = stream.read_chunk(&text(0, "6")).unwrap();
-    assert_eq!(chunk.pieces, [Delta { choice: 0, piece: Piece::Text("6".to_owned()) }]);
+    assert_eq!(chunk.pieces, [ChoicePiece { choice: 0, piece: Piece::Text("6".to_owned()) }]);
     stream.read_chunk(&text(2, "new")).unwrap();
-    let kept: Vec<_> =
-        stream.choices().iter().map(|choice| (choice.mendable, &*choice.text, choice.received)).collect();
+    let kept: Vec<_> = stream
+        .choices()
+        .iter()
+        .map(|choice| (choice.is_mendable, &*choice.text, choice.received_bytes))
+        .collect();
     assert_eq!(kept, [(false, "", 6), (false, "", 5), (false, "", 3)]);
     let end = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
     assert_eq!(stream.read_chunk(end).unwrap().finishes[0].stop, Some(Stop::Normal));
-    assert_eq!(stream.choice_at(1).unwrap().finish.as_ref().unwrap().word, "stop");
+    assert_eq!(stream.choice_at(1).unwrap().finish.as_ref().unwrap().reason, "stop");
 }
 
 #[test]
@@ -39,7 +42,7 @@ fn calls_and_choices_of_a_server_are_bounded() {
     }
     assert_eq!(stream.choices().len(), 128);
     assert_eq!(stream.choices()[0].tool_calls.len(), 0);
-    assert!(!stream.choices()[0].mendable);
+    assert!(!stream.choices()[0].is_mendable);
 }
 
 #[test]
@@ -48,20 +51,23 @@ fn a_broken_chunk_keeps_earlier_content() {
         let mut stream = stream(1000);
         stream.read_chunk(&text(0, "one")).unwrap();
         assert!(stream.read_chunk(data).unwrap_err().is_broken_chunk(), "{data}");
-        assert!(stream.choices()[0].mendable, "{data}");
+        assert!(stream.choices()[0].is_mendable, "{data}");
         assert_eq!((stream.choices()[0].text.as_str(), stream.ending(0)), ("one", Ending::UpstreamError));
         stream.read_chunk(&text(0, " three")).unwrap();
         stream.read_chunk(&text(1, "other")).unwrap();
-        assert!(stream.choices().iter().all(|choice| !choice.mendable && choice.text.is_empty()), "{data}");
+        assert!(
+            stream.choices().iter().all(|choice| !choice.is_mendable && choice.text.is_empty()),
+            "{data}"
+        );
     }
 }
 
 #[test]
-fn after_an_unreadable_event_nothing_is_recoverable() {
+fn after_an_unreadable_event_no_choice_is_mendable() {
     let mut stream = stream(1000);
     stream.read_chunk(&text(0, "one")).unwrap();
-    assert_eq!(stream.read_chunk("ping"), Err(EventError::NoChunk));
-    assert!(!stream.choices()[0].mendable);
+    assert_eq!(stream.read_chunk("ping"), Err(EventError::NotAChunk));
+    assert!(!stream.choices()[0].is_mendable);
 }
 
 #[test]
@@ -84,9 +90,9 @@ fn a_blank_finish_reason_does_not_end_a_stream() {
     assert_eq!(stream.ending(0), Ending::Dropped);
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#;
     assert_eq!(stream.read_chunk(end).unwrap().finishes[0].stop, Some(Stop::Limit));
-    // A blank word after the end does not undo it.
+    // An empty finish reason after the end does not undo the end.
     stream.read_chunk(&end.replace("length", "")).unwrap();
-    assert_eq!(stream.choices()[0].finish.as_ref().unwrap().word, "length");
+    assert_eq!(stream.choices()[0].finish.as_ref().unwrap().reason, "length");
     assert_eq!(stream.ending(0), Ending::Clean);
 }
 
@@ -107,8 +113,8 @@ fn a_choice_with_an_unknown_call_kind_cannot_be_continued() {
     stream.read_chunk(&chunk(0, call)).unwrap();
     stream.read_chunk(&chunk(1, call)).unwrap();
     stream.read_chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
-    let can_go_on: Vec<bool> = stream.choices().iter().map(Choice::can_continue).collect();
-    assert_eq!(can_go_on, [false, true]);
+    let continuable: Vec<bool> = stream.choices().iter().map(Choice::can_continue).collect();
+    assert_eq!(continuable, [false, true]);
     assert_eq!(stream.choices()[1].tool_calls[0].arguments, "{}");
 }
 
@@ -121,8 +127,8 @@ fn empty_frames_are_ignored() {
         let chunk = stream.read_frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
         let nothing = Event {
             has_no_choices: chunk.has_no_choices,
-            opens: raw.contains("null"),
-            idle: !raw.contains('{'),
+            only_begins: raw.contains("null"),
+            is_idle: !raw.contains('{'),
             ..Event::default()
         };
         assert_eq!(chunk, nothing, "{raw:?}");
@@ -140,7 +146,7 @@ fn a_stream_without_chunks_has_a_template() {
 }
 
 #[test]
-fn a_template_contains_only_the_short_constant_fields() {
+fn a_template_omits_long_and_changing_fields() {
     let mut stream = stream(10);
     let long = "x".repeat(5000);
     let first =

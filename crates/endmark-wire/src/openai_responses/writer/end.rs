@@ -1,18 +1,18 @@
 //! The last event of a streamed response.
 
 use super::ResponseWriter;
-use super::client_item::write_known;
+use super::client_item::set_item_text;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
-use crate::openai_responses::item::Item;
-use crate::openai_responses::response::{COMPLETED, end_status, write_cut, write_end};
+use crate::openai_responses::item::ItemKind;
+use crate::openai_responses::response::{COMPLETED, end_status, write_call_statuses, write_end};
 use crate::openai_responses::usage;
 use crate::sse::Frame;
-use crate::writer::{Closing, End};
+use crate::writer::{ReportedEnd, StreamEnd};
 
 impl ResponseWriter {
     /// Returns the held last event, with another end.
-    pub(super) fn edit_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
+    pub(super) fn edit_end(&mut self, frame: &Frame, closing: &StreamEnd<'_>) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
         let response = root.field("response")?.as_kind(Kind::Object)?;
         let mut edits = Edits::for_document(root);
@@ -23,32 +23,36 @@ impl ResponseWriter {
             let item = output.and_then(|output| known.find_among(output));
             match item {
                 Some(item) => {
-                    write_known(&mut edits, item, known);
-                    // It was reported as incomplete because of the missing part.
-                    if known.kind == Item::Call && item.field("status").is_some() {
+                    set_item_text(&mut edits, item, known);
+                    // The upstream reported the call as incomplete, because it lacked the part that was
+                    // added.
+                    if known.kind == ItemKind::Call && item.field("status").is_some() {
                         edits.set_field(item, "status", &quote(COMPLETED));
                     }
                 }
-                None => new.extend(known.done_part.clone()),
+                None => new.extend(known.completed_item.clone()),
             }
         }
-        // The last item has the status of the response. If another item follows it, it is complete.
+        // The last item has the status of the response. If Endmark added an item after it, it is complete.
         match end {
-            Some(end) if new.is_empty() => write_end(&mut edits, response, end, &self.cut),
+            Some(end) if new.is_empty() => write_end(&mut edits, response, end, &self.cut_calls),
             Some(end) => {
                 for item in
                     output.into_iter().flat_map(Value::items).filter(|item| item.field("status").is_some())
                 {
                     edits.set_field(item, "status", &quote(COMPLETED));
                 }
-                write_cut(&mut edits, output.into_iter().flat_map(Value::items), &self.cut);
+                write_call_statuses(&mut edits, output.into_iter().flat_map(Value::items), &self.cut_calls);
                 edits.set_field(response, "status", &quote(end_status(end)));
-                if response.non_empty("incomplete_details").is_some() || end == End::Cut {
-                    let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
+                if response.non_empty("incomplete_details").is_some() || end == ReportedEnd::Cut {
+                    let why =
+                        if end == ReportedEnd::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
                     edits.set_field(response, "incomplete_details", why);
                 }
             }
-            None => write_cut(&mut edits, output.into_iter().flat_map(Value::items), &self.cut),
+            None => {
+                write_call_statuses(&mut edits, output.into_iter().flat_map(Value::items), &self.cut_calls);
+            }
         }
         match output {
             Some(output) => {
@@ -57,7 +61,7 @@ impl ResponseWriter {
                     edits.push_item(output, item);
                 }
             }
-            None => edits.set_field(response, "output", &self.output()),
+            None => edits.set_field(response, "output", &self.complete_items_json()),
         }
         if let Some(counts) = &closing.usage {
             usage::write(&mut edits, response, counts);
@@ -73,14 +77,14 @@ impl ResponseWriter {
         Some(self.renumber(frame, edits, name))
     }
 
-    /// Returns a new last event if none arrived, or nothing if the end of the response is unknown.
-    pub(super) fn create_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+    /// Returns a new last event if none arrived. Returns no bytes if the end of the response is unknown.
+    pub(super) fn create_end(&mut self, closing: &StreamEnd<'_>) -> Vec<u8> {
         let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
         let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
         let Ok(response) = Value::parse_str(&raw) else { return Vec::new() };
         let mut edits = Edits::for_document(response);
-        edits.set_field(response, "output", &self.output());
-        write_end(&mut edits, response, end, &self.cut);
+        edits.set_field(response, "output", &self.complete_items_json());
+        write_end(&mut edits, response, end, &self.cut_calls);
         if let Some(counts) = &closing.usage {
             usage::write(&mut edits, response, counts);
         }
@@ -92,10 +96,10 @@ impl ResponseWriter {
     }
 }
 
-/// Returns the name of the event for an end.
-fn end_event_name(end: End) -> &'static str {
+/// Returns the name of the event that reports an end.
+fn end_event_name(end: ReportedEnd) -> &'static str {
     match end {
-        End::Turn | End::ToolCalls => "response.completed",
-        End::Cut => "response.incomplete",
+        ReportedEnd::Turn | ReportedEnd::ToolCalls => "response.completed",
+        ReportedEnd::Cut => "response.incomplete",
     }
 }

@@ -1,10 +1,10 @@
-//! Which lines begin an HTML block, in which no fence begins.
+//! Tests which lines begin an HTML block, in which no fence can begin.
 
-use super::open;
+use super::open_construct;
 
-/// Whether `line` begins an HTML block that continues with the next line.
+/// Whether `line` begins an HTML block that includes the next line.
 fn begins_block(line: &str) -> bool {
-    open(&format!("{line}\n```\n")).is_none()
+    open_construct(&format!("{line}\n```\n")).is_none()
 }
 
 #[test]
@@ -179,22 +179,34 @@ fn a_block_with_its_own_end_is_open_until_then() {
         ("<style", "<style>", &["></style>"], &[">"]),
         ("<textarea", "<textarea>", &["></textarea>"], &[">"]),
     ] {
-        assert_eq!(open(&format!("{begin}\n\n")), Some((sign.to_owned(), 0)), "{begin:?}");
-        assert_eq!(open(&format!("Text\n{begin}\n\nx")), Some((sign.to_owned(), 5)), "{begin:?}");
+        assert_eq!(open_construct(&format!("{begin}\n\n")), Some((sign.to_owned(), 0)), "{begin:?}");
+        assert_eq!(open_construct(&format!("Text\n{begin}\n\nx")), Some((sign.to_owned(), 5)), "{begin:?}");
         for end in ends {
-            assert_eq!(open(&format!("{begin}{end}")), None, "{begin}{end}");
+            assert_eq!(open_construct(&format!("{begin}{end}")), None, "{begin}{end}");
             assert_eq!(
-                open(&format!("{begin}\n\n{end} more\n```")),
+                open_construct(&format!("{begin}\n\n{end} more\n```")),
                 Some(("```".to_owned(), begin.len() + 2 + end.len() + 6)),
                 "{begin} {end}"
             );
         }
         for other in others {
-            assert_eq!(open(&format!("{begin}{other}")), Some((sign.to_owned(), 0)), "{begin}{other}");
-            assert_eq!(open(&format!("{begin}{other}\n```\n")), Some((sign.to_owned(), 0)), "{begin}{other}");
+            assert_eq!(
+                open_construct(&format!("{begin}{other}")),
+                Some((sign.to_owned(), 0)),
+                "{begin}{other}"
+            );
+            assert_eq!(
+                open_construct(&format!("{begin}{other}\n```\n")),
+                Some((sign.to_owned(), 0)),
+                "{begin}{other}"
+            );
         }
     }
     for whole in ["<!-->", "<!--->", "<?>", "<!a>"] {
-        assert_eq!(open(&format!("{whole}\n```\n")), Some(("```".to_owned(), whole.len() + 1)), "{whole}");
+        assert_eq!(
+            open_construct(&format!("{whole}\n```\n")),
+            Some(("```".to_owned(), whole.len() + 1)),
+            "{whole}"
+        );
     }
 }

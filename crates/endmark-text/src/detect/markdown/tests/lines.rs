@@ -1,11 +1,11 @@
-//! The kind of a line, shown by what may follow it. A tag that fills its line begins an HTML block, in which no fence
-//! begins, unless the line is in a paragraph.
+//! Tests how a line is classified. The tests append a tag line and a fence. The fence opens only if the tag
+//! did not begin an HTML block, that is, if a paragraph was still open.
 
-use super::{check, open};
+use super::{check, open_construct};
 
-/// Whether `line` ends the paragraph before it, and is none itself.
+/// Whether `line` ends the paragraph before it and does not begin a new one.
 fn ends_paragraph(line: &str) -> bool {
-    open(&format!("Text\n{line}\n<a>\n```\n")).is_none()
+    open_construct(&format!("Text\n{line}\n<a>\n```\n")).is_none()
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn only_a_paragraph_can_be_underlined() {
 #[test]
 fn a_list_item_begins_with_its_marker_and_whitespace() {
     for marker in ["-", "+", "*", "1.", "1)"] {
-        let fence = open(&format!("Text\n{marker} ```\n"));
+        let fence = open_construct(&format!("Text\n{marker} ```\n"));
         assert_eq!(fence, Some(("```".to_owned(), 5)), "{marker} in a paragraph");
     }
     for marker in ["2.", "0)", "10.", "123456789."] {
-        assert_eq!(open(&format!("Text\n{marker} ```\n")), None, "{marker} in a paragraph");
-        assert_eq!(open(&format!("{marker} ```\n")), Some(("```".to_owned(), 0)), "{marker}");
-        assert_eq!(open(&format!("# x\n{marker}\t```\n")), Some(("```".to_owned(), 4)), "{marker}");
+        assert_eq!(open_construct(&format!("Text\n{marker} ```\n")), None, "{marker} in a paragraph");
+        assert_eq!(open_construct(&format!("{marker} ```\n")), Some(("```".to_owned(), 0)), "{marker}");
+        assert_eq!(open_construct(&format!("# x\n{marker}\t```\n")), Some(("```".to_owned(), 4)), "{marker}");
     }
     for text in [
         "-```\n",
@@ -102,7 +102,7 @@ fn a_list_item_begins_with_its_marker_and_whitespace() {
         "1a. ```\n",
         "= ```\n",
     ] {
-        assert_eq!(open(text), None, "{text:?}");
+        assert_eq!(open_construct(text), None, "{text:?}");
     }
 }
 
@@ -121,13 +121,13 @@ fn a_list_item_contains_the_text_indented_below_it() {
         (" - ```\n  x", None),
         ("   1) ```\n      x", Some(("```", 0))),
         ("   1) ```\n     x", None),
-        // Five columns or more are one, and code.
+        // If five or more columns of white space follow the marker, only one belongs to it, and the rest is code.
         ("-     ```\n  ```\n", Some(("```", 10))),
         ("-      x\n\n  ```\n", Some(("```", 10))),
         ("- a\n\n  ```\n", Some(("```", 5))),
         ("- a\n\n     ```\n  x", Some(("```", 5))),
         ("- a\n\n      ```\n  x", None),
-        // A tab goes to the next column that is a multiple of four.
+        // A tab extends to the next multiple of four columns.
         ("-\t```\n    x", Some(("```", 0))),
         ("-\t```\n   x", None),
         ("- a\n\n\t```\n\tx", Some(("```", 5))),
@@ -137,7 +137,8 @@ fn a_list_item_contains_the_text_indented_below_it() {
         ("- \t```\n    x", Some(("```", 0))),
         (" \t```\n", None),
         ("   \t```\n", None),
-        // One that begins with a blank line is as wide as its marker and a space, and ends with a second one.
+        // The content of an item that begins with a blank line is indented by its marker and one space. A
+        // second blank line ends the item.
         ("-\n  ```\n  x", Some(("```", 2))),
         ("-\n ```\n", Some(("```", 2))),
         ("-  \n  ```\n  x", Some(("```", 4))),
@@ -172,7 +173,7 @@ fn a_quotation_ends_without_its_marker_unless_in_a_paragraph() {
         ("> > ```\n> x", None),
         ("> <!-- a\n> b", Some(("<!--", 0))),
         ("> <!-- a\nb", None),
-        // A lazy line continues the paragraph, so its tag does not begin a block.
+        // A line without the marker continues the paragraph, so its tag does not begin a block.
         ("> a\n<a>\n```\n", Some(("```", 8))),
         ("> a\n> \n<a>\n```\n", None),
         ("> a\n\n<a>\n```\n", None),

@@ -1,4 +1,4 @@
-//! Where the text, the destination and the title of a link end.
+//! Tests where the text, the destination and the title of a link end.
 
 use super::check;
 

@@ -1,10 +1,10 @@
-//! Which lines form a table, and when its last row lacks its end.
+//! Tests which lines form a table, and when its last row is incomplete.
 
-use super::{check, open};
+use super::{check, open_construct};
 
-/// Whether the line below `head` makes a table. In that case the next row must end like both of them.
+/// Whether `head` and `delimiter` begin a table. If so, the next row must end like both of them.
 fn is_table(head: &str, delimiter: &str) -> bool {
-    open(&format!("{head}\n{delimiter}\n| 1")).is_some()
+    open_construct(&format!("{head}\n{delimiter}\n| 1")).is_some()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_head_of_a_table_is_the_line_before_its_delimiter_row() {
 }
 
 #[test]
-fn a_row_certainly_continues_only_if_all_others_ended() {
+fn a_row_is_incomplete_only_if_all_earlier_rows_end_with_a_bar() {
     check(&[
         ("| a | b |\n|-|-|\n| 1 | 2", Some(("|", 16))),
         ("| a | b |\n|-|-|\n| 1 | 2 ", Some(("|", 16))),

@@ -1,14 +1,14 @@
-//! The verdicts on a text that grows piece by piece.
+//! Tests the verdicts on a text that grows piece by piece.
 
 use super::*;
 
-/// Describes the verdict: `whole`, or the settled end, the last balanced position, the last token, the open elements,
-/// and the token at the cut.
+/// Describes the verdict: `whole`, or the settled length, the last balanced position, the last token, the
+/// open elements, and the token at the cut.
 fn describe_detection(text: &str) -> String {
     let Verdict::Truncated(cut) = judge(text) else { return judge(text).name().to_owned() };
     let in_token = cut.in_token.map_or("-", InToken::name);
     let (index, balanced) = (cut.truncation_index, cut.balanced_index);
-    format!("{index} {balanced} {:?} {} {in_token}", cut.last_valid_token, signs(&cut))
+    format!("{index} {balanced} {:?} {} {in_token}", cut.last_valid_token, open_tags(&cut))
 }
 
 #[track_caller]
@@ -166,7 +166,7 @@ fn no_tag_begins_directly_after_a_word_or_a_code_sign() {
 }
 
 #[test]
-fn a_known_name_or_a_value_makes_a_tag_after_a_word() {
+fn after_a_word_a_tag_needs_a_known_name_or_a_value() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("w", "4 0 \"w\" <x> -"),
@@ -189,7 +189,7 @@ fn a_known_name_or_a_value_makes_a_tag_after_a_word() {
 }
 
 #[test]
-fn an_aborted_tag_is_text_and_another_tag_may_begin() {
+fn an_invalid_tag_is_text_and_another_tag_may_begin() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("<1", "5 0 \"<1\" <x> -"),
@@ -215,7 +215,7 @@ fn an_aborted_tag_is_text_and_another_tag_may_begin() {
 }
 
 #[test]
-fn outside_elements_only_a_possible_tag_is_a_cut() {
+fn outside_elements_only_a_cut_tag_makes_the_text_truncated() {
     check(&[
         ("<x/>", "whole"),
         ("a", "whole"),

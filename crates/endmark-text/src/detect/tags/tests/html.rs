@@ -1,8 +1,8 @@
-//! Known facts about HTML: which elements end implicitly, and which documents may omit ends.
+//! Tests which HTML elements end implicitly, and which documents may omit end tags.
 
 use super::*;
 
-/// The elements before which an open element ends implicitly.
+/// Elements, each with the elements that end it implicitly.
 const ENDS_BEFORE: [(&str, &[&str]); 12] = [
     ("li", &["li"]),
     ("dt", &["dt", "dd"]),
@@ -18,8 +18,8 @@ const ENDS_BEFORE: [(&str, &[&str]); 12] = [
     ("div", &[]),
 ];
 
-/// Elements of many kinds that may follow an element.
-const NEXT: [&str; 24] = [
+/// Elements of different kinds that may follow an open element.
+const FOLLOWING_ELEMENTS: [&str; 24] = [
     "li",
     "dt",
     "dd",
@@ -49,8 +49,8 @@ const NEXT: [&str; 24] = [
 #[test]
 fn an_element_ends_implicitly_only_as_html_defines() {
     for (last, ends_before) in ENDS_BEFORE {
-        for next in NEXT {
-            let open = signs(&cut(&format!("<x><{last}>1<{next} a='b'>2")));
+        for next in FOLLOWING_ELEMENTS {
+            let open = open_tags(&cut(&format!("<x><{last}>1<{next} a='b'>2")));
             let expected = if ends_before.contains(&next) {
                 format!("<x><{next}>")
             } else {
@@ -59,21 +59,21 @@ fn an_element_ends_implicitly_only_as_html_defines() {
             assert_eq!(open, expected, "<{next}> behind <{last}>");
         }
     }
-    assert_eq!(signs(&cut("<table><TR><TD>1<tbody>")), "<table><tbody>", "all of them, in any case");
+    assert_eq!(open_tags(&cut("<table><TR><TD>1<tbody>")), "<table><tbody>", "all of them, in any case");
 }
 
 #[test]
 fn only_void_elements_need_no_end_tag() {
     for name in ["br", "hr", "img", "wbr", "BR"] {
-        assert_eq!(signs(&cut(&format!("<x><{name}>"))), "<x>", "{name}");
-        assert_eq!(signs(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
+        assert_eq!(open_tags(&cut(&format!("<x><{name}>"))), "<x>", "{name}");
+        assert_eq!(open_tags(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
     }
     for name in ["area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track"] {
-        assert_eq!(signs(&cut(&format!("<x><{name}>"))), format!("<x><{name}>"));
-        assert_eq!(signs(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
-        assert_eq!(signs(&cut(&format!("<x><{name} a>"))), "<x>", "{name}");
+        assert_eq!(open_tags(&cut(&format!("<x><{name}>"))), format!("<x><{name}>"));
+        assert_eq!(open_tags(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
+        assert_eq!(open_tags(&cut(&format!("<x><{name} a>"))), "<x>", "{name}");
     }
-    assert_eq!(signs(&cut("<x><item a=b>")), "<x><item>");
+    assert_eq!(open_tags(&cut("<x><item a=b>")), "<x><item>");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_declared_html_document_may_omit_optional_ends() {
         assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
     for (text, open) in [
-        // The open elements around an element that must be closed are named with it.
+        // The open elements around an unclosed element are listed, too.
         ("<!DOCTYPE html><p><b>a", "<p><b>"),
         ("<!DOCTYPE html><p><B>a<li>b", "<p><B>"),
         ("<!DOCTYPE html><ul><li>a<li>b", "<ul>"),
@@ -92,9 +92,9 @@ fn a_declared_html_document_may_omit_optional_ends() {
         ("<!ELEMENT html><p>a", "<p>"),
         ("<p>a", "<p>"),
     ] {
-        assert_eq!(signs(&cut(text)), open, "{text:?}");
+        assert_eq!(open_tags(&cut(text)), open, "{text:?}");
     }
-    // Its own end precedes the text, which belongs to the same document.
+    // The text after the end tag belongs to the same document.
     assert_eq!(judge("<html></html><p>a"), Verdict::Whole);
     assert_eq!(judge("<html></html><html></html><p>a"), Verdict::Whole);
     assert_eq!(judge("<!DOCTYPE html><!DOCTYPE html><p>a"), Verdict::Whole);
@@ -102,11 +102,11 @@ fn a_declared_html_document_may_omit_optional_ends() {
 
 #[test]
 fn a_one_letter_tag_after_a_word_needs_a_value() {
-    assert_eq!(signs(&cut("<x>word<em>")), "<x><em>");
-    assert_eq!(signs(&cut("<x>word<td>")), "<x><td>");
-    assert_eq!(signs(&cut("<x>word<b>")), "<x>");
-    assert_eq!(signs(&cut("<x>word<b c=d>")), "<x><b>");
-    assert_eq!(signs(&cut("<x>word<note>")), "<x>");
+    assert_eq!(open_tags(&cut("<x>word<em>")), "<x><em>");
+    assert_eq!(open_tags(&cut("<x>word<td>")), "<x><td>");
+    assert_eq!(open_tags(&cut("<x>word<b>")), "<x>");
+    assert_eq!(open_tags(&cut("<x>word<b c=d>")), "<x><b>");
+    assert_eq!(open_tags(&cut("<x>word<note>")), "<x>");
 }
 
 #[test]
