@@ -56,9 +56,7 @@ impl RunningGateway {
     }
 
     pub(super) async fn metric(&self, name: &str) -> u64 {
-        let text = self.get("/endmark/metrics").await;
-        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
-        line.rsplit(' ').next().unwrap().parse().unwrap()
+        self.served.metric(name).await
     }
 
     /// Waits until the gateway reports that it is ready again.

@@ -19,6 +19,13 @@ pub(crate) struct ServeProcess {
 }
 
 impl ServeProcess {
+    /// Returns the value of a metric without labels.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let text = Request::get(self.address, "/endmark/metrics").send().await.read().await.text();
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
     pub(crate) fn start(place: &TestFolder, arguments: &[&str]) -> Self {
         let arguments = [&["serve"], arguments].concat();
         let mut child = place.command(&arguments).spawn().unwrap();

@@ -20,12 +20,9 @@ fn usage(place: &TestFolder, by: &str) -> Value {
     place.run(&["usage", "--by", by, "--json"]).envelope()
 }
 
-/// Returns the metric of the rows that the database does not have yet.
+/// Returns the number of rows that the database does not have yet.
 async fn unreported_rows(served: &ServeProcess) -> u64 {
-    let metrics = Request::get(served.address, "/endmark/metrics").send().await.read().await.body;
-    let metrics = String::from_utf8(metrics).unwrap();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("endmark_store_rows_unreported "));
-    line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+    served.metric("endmark_store_rows_unreported").await
 }
 
 async fn wait_until(condition: impl AsyncFn() -> bool) {

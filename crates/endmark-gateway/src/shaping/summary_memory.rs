@@ -1,16 +1,18 @@
 //! What the gateway remembers about condensed conversations, in memory.
 
-use super::ShapingContext;
-use super::summaries::HashedTurns;
-use super::tokens::TokenCounts;
-use endmark_context::compact::{CompactionMode, CompactionProgress};
-use endmark_store::StoreError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use endmark_context::compact::{CompactionMode, CompactionProgress};
+use endmark_store::StoreError;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+
+use super::ShapingContext;
+use super::summaries::HashedTurns;
+use super::tokens::TokenCounts;
 
 /// Maximum number of conversations for which a failed attempt is remembered.
 const MAX_FAILED_CONVERSATIONS: usize = 1_000;

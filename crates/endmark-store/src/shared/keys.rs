@@ -1,10 +1,11 @@
 //! The keys of clients in the database.
 
-use crate::engine::integers::{from_sql_integer, to_sql_integer};
-use crate::keys::{Key, KeyBudget, NewKey};
 use endmark_context::budget::RateLimits;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row, Transaction};
+
+use crate::engine::integers::{from_sql_integer, to_sql_integer};
+use crate::keys::{Key, KeyBudget, NewKey};
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.
 pub(crate) async fn query_keys(client: &mut Client) -> Result<(i64, String, String), Error> {

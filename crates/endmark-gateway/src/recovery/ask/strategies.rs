@@ -1,5 +1,8 @@
 //! The ways to request the rest of a reply.
 
+use endmark_recovery::{AskFailure, AskedFrom, CutKind, Join, Reply, RequestedReply, ResumeAsk};
+use endmark_wire::ask::{Ask, ContinuationRequest, Terms, ToolPrefill};
+
 use super::super::capabilities::PrefillCapability;
 use super::super::expected_answer::ExpectedAnswer;
 use super::super::suspect::has_invented_arguments;
@@ -7,8 +10,6 @@ use super::presentation::{expect_text, expected_answer};
 use super::refusal::RefusalTerm;
 use super::{Asker, NATIVE_STRATEGY, REPEAT_STRATEGY, RESTART_STRATEGY, StepFailure, unsupported_request};
 use crate::reply::Flow;
-use endmark_recovery::{AskFailure, AskedFrom, CutKind, Join, Reply, RequestedReply, ResumeAsk};
-use endmark_wire::ask::{Ask, ContinuationRequest, Terms, ToolPrefill};
 
 impl Asker<'_> {
     /// Requests the complete reply again, with a higher limit. Used if there is nothing to continue, or if no

@@ -73,7 +73,10 @@ impl RowReader {
     pub(crate) fn count(&self) -> Result<u64, StoreError> {
         let sql =
             "SELECT 1 + (SELECT max(number) FROM journal_rows) - (SELECT min(number) FROM journal_rows)";
-        let count = self.connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+        // Each report counts them, so the statement is planned only once.
+        let statement = self.connection.prepare_cached(sql);
+        let count =
+            statement.and_then(|mut statement| statement.query_row([], |row| row.get::<_, Option<i64>>(0)));
         let count = count.map_err(|error| StoreError::from_sqlite(&self.path, &error))?;
         Ok(count.map_or(0, from_sql_integer))
     }
